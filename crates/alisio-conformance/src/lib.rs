@@ -1,0 +1,1 @@
+//! A scripted OpenAI-compatible model server with every fault by name.

@@ -1,0 +1,1 @@
+//! Finds `AGENTS.md` and its kin.

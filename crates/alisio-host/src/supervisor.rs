@@ -1,0 +1,1 @@
+//! The one process that spawns every other one and ends them all.

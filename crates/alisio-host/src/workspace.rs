@@ -1,0 +1,1 @@
+//! Files in declared roots, reached through directory handles.

@@ -1,0 +1,1 @@
+//! Model services: one file a wire format, all behind one streaming trait.

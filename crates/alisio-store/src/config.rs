@@ -1,0 +1,1 @@
+//! Configuration: layers, precedence, keys.

@@ -1,0 +1,1 @@
+//! Which project directories a person trusts, pinned to their content.
