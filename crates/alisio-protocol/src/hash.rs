@@ -39,7 +39,7 @@ impl Sha256 {
     }
 
     /// Wraps a finished hash.
-    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 

@@ -1,0 +1,380 @@
+//! The calls of one response, each through the gate.
+//!
+//! Consecutive reads run up to four at a time, everything else alone and in call order. The steps of a call stand below
+//! in the order in which they happen: find, prepare, decide, record, run, record the result. There is no other way to
+//! a tool.
+
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use alisio_policy::{
+    Authority, Basis, Decision, Denial, Issuer, LedgerSink, Permit, RecordError, Request, Verdict, decide,
+};
+use alisio_protocol::{
+    CallId, ContentPart, Effect, EventKind, ToolCall, ToolMessage, ToolResult, VerdictSource, VerdictWord,
+};
+use alisio_sdk::{Prepared, Progress, ToolContext};
+use alisio_store::{CallRow, Durability, LedgerEntry, StoreError};
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use tokio_util::sync::CancellationToken;
+
+use crate::active_time::ActiveTime;
+use crate::cancel::Cancel;
+use crate::clock::Clock;
+use crate::context::Context;
+use crate::conversation::Asked;
+use crate::recorder::Recorder;
+use crate::registry::Registry;
+
+/// Reads that run at a time.
+const READS_AT_A_TIME: usize = 4;
+/// How long a stopped call may take to end its processes before it is left to its fate.
+const STOP_GRACE: Duration = Duration::from_secs(8);
+/// Characters of a result that an event shows.
+const PREVIEW_CHARS: usize = 500;
+
+/// What the calls of a run share.
+pub(crate) struct Calls<'a> {
+    pub(crate) registry: &'a Registry,
+    pub(crate) authority: &'a Authority,
+    pub(crate) issuer: &'a Issuer,
+    pub(crate) recorder: &'a Arc<Recorder>,
+    pub(crate) active: &'a ActiveTime,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) clock: Clock,
+    pub(crate) workspace: &'a Path,
+    pub(crate) spill_folder: &'a Path,
+}
+
+/// How the calls of one response ended.
+pub(crate) struct Round {
+    /// One result a call, in call order.
+    pub(crate) results: Vec<ToolMessage>,
+    /// Calls among them that did not come back, so that their outcome is unknown.
+    pub(crate) unknown: Vec<CallId>,
+    /// Refusals that a person could have lifted.
+    pub(crate) refused: Vec<String>,
+    /// Why the round ended early, if it did; the results are whole all the same.
+    pub(crate) fault: Option<RoundFault>,
+    /// Files written.
+    pub(crate) written: Vec<PathBuf>,
+}
+
+/// Why a round ended early.
+#[derive(Debug)]
+pub(crate) enum RoundFault {
+    Cancelled,
+    RunTimeout { tool: String },
+    Store(String),
+}
+
+/// A call that has passed the gate, or has its answer already.
+enum Admitted {
+    Answered(ToolResult),
+    Refused(Denial),
+    Ready(Box<Ready>),
+}
+
+/// A call that is over.
+struct Finished {
+    message: ToolMessage,
+    written: Vec<PathBuf>,
+    unknown: bool,
+    fault: Option<RoundFault>,
+}
+
+struct Ready {
+    tool: String,
+    effect: Effect,
+    prepared: Box<dyn Prepared>,
+    permit: Permit,
+    instructions: Option<String>,
+    writes: Vec<PathBuf>,
+}
+
+impl Calls<'_> {
+    /// Runs the calls of one response.
+    pub(crate) async fn run(&self, context: &mut Context, asked: Vec<Asked>) -> Round {
+        let mut round = Round {
+            results: Vec::with_capacity(asked.len()),
+            unknown: Vec::new(),
+            refused: Vec::new(),
+            fault: None,
+            written: Vec::new(),
+        };
+        let mut queue = VecDeque::from(asked);
+        while !queue.is_empty() {
+            if round.fault.is_none() && self.cancel.is_stopped() {
+                round.fault = Some(RoundFault::Cancelled);
+            }
+            if round.fault.is_some() {
+                round.results.extend(queue.drain(..).map(|asked| not_run(asked.call.id)));
+                break;
+            }
+            let n_reads = queue.iter().take(READS_AT_A_TIME).take_while(|asked| self.is_read(asked)).count();
+            let batch: Vec<Asked> = queue.drain(..n_reads.max(1)).collect();
+            self.run_batch(context, batch, &mut round).await;
+        }
+        round
+    }
+
+    fn is_read(&self, asked: &Asked) -> bool {
+        self.registry.find(&asked.call.name).is_some_and(|tool| tool.spec().effect == Effect::Read)
+    }
+
+    async fn run_batch(&self, context: &mut Context, batch: Vec<Asked>, round: &mut Round) {
+        let mut running = Vec::with_capacity(batch.len());
+        for asked in batch {
+            let call = asked.call.clone();
+            let admitted = match self.admit(context, asked) {
+                Ok(admitted) => admitted,
+                Err(fault) => {
+                    round.fault = Some(RoundFault::Store(fault.to_string()));
+                    Admitted::Answered(ToolResult::error("not run: the verdict could not be recorded"))
+                }
+            };
+            if let Admitted::Refused(denial) = &admitted
+                && denial.answerable
+            {
+                round.refused.push(format!("{}: {}", call.name, denial.basis.reason));
+            }
+            running.push(self.finish(call, admitted));
+        }
+        for finished in join_all(running).await {
+            if finished.unknown {
+                round.unknown.push(finished.message.call_id.clone());
+            }
+            round.results.push(finished.message);
+            round.written.extend(finished.written);
+            round.fault = round.fault.take().or(finished.fault);
+        }
+    }
+
+    /// Finds, prepares, decides and records: all that comes before a call may run.
+    fn admit(&self, context: &mut Context, asked: Asked) -> Result<Admitted, RecordError> {
+        let call = asked.call;
+        if let Some(malformed) = asked.malformed {
+            return Ok(Admitted::Answered(ToolResult::error(malformed)));
+        }
+        let Some(tool) = self.registry.find(&call.name) else {
+            return Ok(Admitted::Answered(ToolResult::error(self.registry.unknown(&call.name))));
+        };
+        let spec = tool.spec();
+        let prepared = match tool.prepare(&call) {
+            Ok(prepared) => prepared,
+            Err(error) => return Ok(Admitted::Answered(ToolResult::error(error.to_string()))),
+        };
+        let request = prepared.request();
+        let decision = self.decide(&spec.name, spec.effect, &request);
+        let mut instructions = None;
+        if decision.is_ok() {
+            instructions = context.unseen(touched(&request));
+            if spec.effect.leaves_traces()
+                && let Some(text) = instructions
+            {
+                return Ok(Admitted::Answered(ToolResult::error(format!(
+                    "not run yet: these instructions apply to what this call touches and you had not seen them. Read \
+                     them, then call again if the call is still right.\n{text}"
+                ))));
+            }
+        }
+        let writes = request.scope.writes.clone();
+        let entry = LedgerCall { calls: self, call: &call };
+        match self.issuer.record(request, decision, &entry) {
+            Ok(Ok(permit)) => Ok(Admitted::Ready(Box::new(Ready {
+                tool: spec.name.clone(),
+                effect: spec.effect,
+                prepared,
+                permit,
+                instructions,
+                writes,
+            }))),
+            Ok(Err(denial)) => Ok(Admitted::Refused(denial)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asks the policy. A tool that does not stand by what it declared is refused; so is a question, since no surface of
+    /// a headless run can put one.
+    fn decide(&self, tool: &str, effect: Effect, request: &Request) -> Result<Basis, Denial> {
+        if request.effect != effect || request.tool != tool {
+            let reason = format!("the call does not have the effect that `{tool}` declares");
+            let basis = Basis { source: VerdictSource::Fault, reason };
+            return Err(Denial { basis, remedy: String::new(), answerable: false });
+        }
+        match decide(self.authority, request) {
+            Decision::Allow(basis) => Ok(basis),
+            Decision::Deny(denial) => Err(denial),
+            Decision::Ask(_) => Err(Denial {
+                basis: Basis {
+                    source: VerdictSource::NobodyToAsk,
+                    reason: format!("the {effect} effect needs approval and nobody can answer in this run"),
+                },
+                remedy: format!("run again with --allow-{effect}"),
+                answerable: true,
+            }),
+        }
+    }
+
+    /// Runs an admitted call and records its result.
+    async fn finish(&self, call: ToolCall, admitted: Admitted) -> Finished {
+        let ready = match admitted {
+            Admitted::Answered(result) => return self.answered(&call, result),
+            Admitted::Refused(denial) => return self.answered(&call, ToolResult::error(denial.message())),
+            Admitted::Ready(ready) => *ready,
+        };
+        let Ready { tool, effect, prepared, permit, instructions, writes } = ready;
+        let watch = self.clock.start();
+        let (outcome, fault) = self.run_prepared(&call.id, &tool, prepared, permit).await;
+        let came_back = outcome.is_some();
+        let mut result = outcome.unwrap_or_else(|| ToolResult::error("stopped before it came back"));
+        if let Some(text) = instructions {
+            result.content.insert(1.min(result.content.len()), ContentPart::Text { text });
+        }
+        // A read that did not come back can't have left anything, so it is closed. Any other effect stays open in the
+        // journal, since nobody knows what it did.
+        let unknown = !came_back && effect.leaves_traces();
+        let stored = if unknown { Ok(()) } else { self.completed(&call, &result, watch.elapsed_ms(), true) };
+        Finished {
+            written: if result.is_error { Vec::new() } else { writes },
+            message: ToolMessage { call_id: call.id, result },
+            unknown,
+            fault: fault.or(stored.err().map(|error| RoundFault::Store(error.to_string()))),
+        }
+    }
+
+    /// Records a call that has its answer without having run.
+    fn answered(&self, call: &ToolCall, result: ToolResult) -> Finished {
+        let fault = self.completed(call, &result, 0, false).err().map(|error| RoundFault::Store(error.to_string()));
+        let message = ToolMessage { call_id: call.id.clone(), result };
+        Finished { message, written: Vec::new(), unknown: false, fault }
+    }
+
+    /// Runs a call until it ends or has to. `None`: it did not come back after it was told to stop.
+    async fn run_prepared(
+        &self,
+        call: &CallId,
+        tool: &str,
+        prepared: Box<dyn Prepared>,
+        permit: Permit,
+    ) -> (Option<ToolResult>, Option<RoundFault>) {
+        let stop = self.cancel.child_token();
+        let context = self.tool_context(call, stop.clone());
+        let run = AssertUnwindSafe(async move { prepared.run(permit, context).await }).catch_unwind();
+        let mut run = std::pin::pin!(run);
+        let fault = tokio::select! {
+            biased;
+            ended = &mut run => return (Some(or_panic(ended)), None),
+            () = self.cancel.stopped() => RoundFault::Cancelled,
+            () = self.active.expired() => RoundFault::RunTimeout { tool: tool.to_owned() },
+        };
+        stop.cancel();
+        let outcome = tokio::time::timeout(STOP_GRACE, run).await.ok().map(or_panic);
+        (outcome, Some(fault))
+    }
+
+    fn tool_context(&self, call: &CallId, cancel: CancellationToken) -> ToolContext {
+        let recorder = Arc::clone(self.recorder);
+        let id = call.clone();
+        ToolContext {
+            call: call.clone(),
+            cancel,
+            progress: Progress::new(move |data| recorder.show(EventKind::ToolProgress { id: id.clone(), data })),
+            spill_folder: self.spill_folder.to_owned(),
+        }
+    }
+
+    fn completed(
+        &self,
+        call: &ToolCall,
+        result: &ToolResult,
+        duration_ms: u64,
+        journaled: bool,
+    ) -> Result<(), StoreError> {
+        let text = result.text_projection();
+        let event = EventKind::ToolCompleted {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            is_error: result.is_error,
+            duration_ms,
+            preview: text[..text.floor_char_boundary(PREVIEW_CHARS)].to_owned(),
+        };
+        self.recorder.commit(Durability::Unsynced, vec![event], |tx| {
+            if journaled { tx.call_ended(&call.id, result, &self.clock.stamp()) } else { Ok(()) }
+        })
+    }
+}
+
+/// Writes the verdict on one call: ledger entry, journal row and events in one transaction.
+struct LedgerCall<'a> {
+    calls: &'a Calls<'a>,
+    call: &'a ToolCall,
+}
+
+impl LedgerSink for LedgerCall<'_> {
+    fn record(&self, verdict: &Verdict) -> Result<(), RecordError> {
+        let Self { calls, call } = self;
+        let request = &verdict.request;
+        let allowed = verdict.word == VerdictWord::Allow;
+        let at = calls.clock.stamp();
+        let recorder = calls.recorder;
+        let (session, run) = (recorder.session_id().clone(), recorder.run_id().clone());
+        let entry = LedgerEntry::of_verdict(at.clone(), session, run, calls.workspace, verdict);
+        let mut events = vec![EventKind::ToolDecided {
+            id: call.id.clone(),
+            name: request.tool.clone(),
+            effect: request.effect,
+            verdict: verdict.word,
+            source: verdict.basis.source,
+            reason: verdict.basis.reason.clone(),
+        }];
+        if allowed {
+            events.push(EventKind::ToolStarted {
+                id: call.id.clone(),
+                name: request.tool.clone(),
+                arguments: call.arguments.clone(),
+                effect: request.effect,
+            });
+        }
+        let durability =
+            if allowed && request.effect.leaves_traces() { Durability::Synced } else { Durability::Unsynced };
+        calls
+            .recorder
+            .commit(durability, events, |tx| {
+                tx.ledger(&entry)?;
+                if allowed {
+                    tx.call_started(&CallRow {
+                        run: calls.recorder.run_id().clone(),
+                        call: call.id.clone(),
+                        tool: request.tool.clone(),
+                        effect: request.effect,
+                        arguments: call.arguments.clone(),
+                        digest: request.digest,
+                        started_at: at.clone(),
+                    })?;
+                }
+                Ok(())
+            })
+            .map_err(|error| RecordError(Box::new(error)))
+    }
+}
+
+/// The paths whose instruction files matter for a call.
+fn touched(request: &Request) -> impl Iterator<Item = &Path> {
+    let scope = &request.scope;
+    scope.writes.iter().chain(&scope.reads).chain(&scope.spawns_in).map(PathBuf::as_path)
+}
+
+fn not_run(call_id: CallId) -> ToolMessage {
+    ToolMessage { call_id, result: ToolResult::error("not run: the run ended before it") }
+}
+
+fn or_panic(ended: Result<ToolResult, Box<dyn std::any::Any + Send>>) -> ToolResult {
+    ended.unwrap_or_else(|_| {
+        ToolResult::error("the tool stopped because of a fault in Alisio; what it had done so far stands")
+    })
+}

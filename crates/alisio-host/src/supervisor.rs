@@ -1,1 +1,0 @@
-//! The one process that spawns every other one and ends them all.

@@ -1,1 +1,0 @@
-//! Files in declared roots, reached through directory handles.

@@ -1,0 +1,6 @@
+// error: E0423
+use alisio_policy::Issuer;
+
+pub fn make() -> Issuer {
+    Issuer(())
+}

@@ -1,1 +1,0 @@
-//! Configuration: layers, precedence, keys.

@@ -1,1 +1,0 @@
-//! Which project directories a person trusts, pinned to their content.

@@ -1,0 +1,320 @@
+//! The command line. Help, completions and the man page all come from these definitions.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// An agent harness that asks first: every effect passes one gate.
+#[derive(Debug, Parser)]
+#[command(name = "alisio", version, propagate_version = true, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = "Start with `alisio demo` (no key, no network), then `alisio setup`, then:\n  \
+    alisio run \"what does this repository do?\"\n  \
+    alisio run --allow-write --allow-process \"make the failing test pass\"\n\n\
+    Exit codes: 0 done, 1 run failed, 2 usage or configuration, 3 stopped by a limit,\n\
+    4 something needed approval and nobody could answer, 130 interrupted.")]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags that every command understands.
+#[derive(Clone, Debug, Args)]
+pub struct Global {
+    /// Works in this directory instead of the current one.
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Where")]
+    pub cwd: Option<PathBuf>,
+    /// Reads this configuration file instead of the project's `.alisio/config.json`; it is trusted for this run.
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Where")]
+    pub config: Option<PathBuf>,
+    /// Keeps sessions in this SQLite file.
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Where")]
+    pub db: Option<PathBuf>,
+    /// Trusts the project's `.alisio` folder for this run only.
+    #[arg(long, global = true, help_heading = "Where")]
+    pub trust_project: bool,
+
+    /// Asks this model.
+    #[arg(long, global = true, value_name = "ID", help_heading = "Model")]
+    pub model: Option<String>,
+    /// Asks the service at this address (an OpenAI-compatible `/v1`).
+    #[arg(long, global = true, value_name = "URL", help_heading = "Model")]
+    pub base_url: Option<String>,
+    /// Speaks this wire format.
+    #[arg(long, global = true, value_name = "MODE", value_enum, help_heading = "Model")]
+    pub api_mode: Option<ApiMode>,
+
+    /// Prints machine-readable JSON on standard output, and nothing else there.
+    #[arg(long, global = true, help_heading = "Output")]
+    pub json: bool,
+    /// Prints no hints and no summary.
+    #[arg(long, global = true, help_heading = "Output")]
+    pub quiet: bool,
+}
+
+/// A wire format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ApiMode {
+    /// Chat Completions.
+    Chat,
+    /// Responses.
+    Responses,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Works on one prompt and ends.
+    Run(RunArgs),
+    /// Goes on with a session; without a prompt, says how it stands.
+    Resume(ResumeArgs),
+    /// Shows the whole loop on a scratch repository, with a scripted model: no key, no network, no server.
+    Demo(DemoArgs),
+    /// Finds a model service, checks it with a real request and writes the configuration (never a key).
+    Setup(SetupArgs),
+    /// Says what Alisio found on this machine and what is missing.
+    Doctor,
+    /// Lists, shows, exports, repairs and deletes kept sessions.
+    #[command(subcommand)]
+    Sessions(SessionsCommand),
+    /// Says which directories may bring their own configuration.
+    #[command(subcommand)]
+    Trust(TrustCommand),
+    /// Shows the effective configuration and its schema.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Explains which instruction files apply to a path.
+    #[command(subcommand)]
+    Context(ContextCommand),
+    /// Prints the completion script for a shell.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Prints the manual page (roff).
+    #[command(hide = true)]
+    Man,
+}
+
+/// A shell that completions exist for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// GNU bash.
+    Bash,
+    /// The Z shell.
+    Zsh,
+    /// The friendly interactive shell.
+    Fish,
+}
+
+/// What a run may do and use.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Permissions {
+    /// Lets the model write files of the workspace.
+    #[arg(long, help_heading = "Permissions")]
+    pub allow_write: bool,
+    /// Lets the model run programs, with your rights: there is no sandbox yet.
+    #[arg(long, help_heading = "Permissions")]
+    pub allow_process: bool,
+    /// Lets the model use tools that reach the network or other programs.
+    #[arg(long, help_heading = "Permissions")]
+    pub allow_external: bool,
+    /// Rules out writes, programs, the network and every path outside the workspace, whatever else is given.
+    #[arg(long, help_heading = "Permissions")]
+    pub read_only: bool,
+    /// Opens another directory to the tools, for this run.
+    #[arg(long, value_name = "DIR", num_args = 1.., help_heading = "Permissions")]
+    pub add_dir: Vec<PathBuf>,
+    /// Works even though the workspace is the home directory or `/`.
+    #[arg(long, help_heading = "Permissions")]
+    pub allow_broad_workspace: bool,
+    /// Uses this agent: `build` (the default) or `plan`, which only reads.
+    #[arg(long, value_name = "NAME", help_heading = "Permissions")]
+    pub agent: Option<String>,
+    /// Stops after this many responses of the model.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), help_heading = "Limits")]
+    pub max_turns: Option<u32>,
+    /// Stops after this much active time, as `90s`, `5m` or `1h30m`; a bare number counts seconds.
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Limits")]
+    pub timeout: Option<Duration>,
+    /// Shows an image to the model (PNG, JPEG, GIF or WebP; at most 4, 5 MB each).
+    #[arg(long, value_name = "FILE")]
+    pub attach: Vec<PathBuf>,
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// What to do; read from standard input when it is left out or `-`.
+    pub prompt: Option<String>,
+    /// Goes on with the newest session of this directory.
+    #[arg(long = "continue")]
+    pub continue_latest: bool,
+    #[command(flatten)]
+    pub permissions: Permissions,
+}
+
+/// Arguments of `resume`.
+#[derive(Debug, Args)]
+pub struct ResumeArgs {
+    /// The session, or the beginning of its id; the newest one of this directory when it is left out.
+    pub session: Option<String>,
+    /// What to do next; `-` reads it from standard input.
+    pub prompt: Option<String>,
+    #[command(flatten)]
+    pub permissions: Permissions,
+}
+
+/// Arguments of `demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Makes the scratch repository here instead of in the temporary folder. The directory must not exist.
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+}
+
+/// Arguments of `setup`.
+#[derive(Debug, Args)]
+pub struct SetupArgs {
+    /// Writes the project's `.alisio/config.json` instead of the user's file.
+    #[arg(long)]
+    pub project: bool,
+    /// The environment variable that holds the key.
+    #[arg(long, value_name = "NAME")]
+    pub api_key_env: Option<String>,
+    /// Sends no key.
+    #[arg(long)]
+    pub no_key: bool,
+    /// Asks nothing: what is not given or found is an error.
+    #[arg(long)]
+    pub yes: bool,
+    /// Writes without asking the service first.
+    #[arg(long)]
+    pub no_check: bool,
+}
+
+/// What to do with sessions.
+#[derive(Debug, Subcommand)]
+pub enum SessionsCommand {
+    /// Lists sessions, newest first.
+    List {
+        /// How many to list.
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+        /// How many to leave out first.
+        #[arg(long, default_value_t = 0)]
+        offset: usize,
+        /// Lists those of every directory.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Shows one session: what was said, what ran, how it ended.
+    Show {
+        /// The session, or the beginning of its id.
+        session: String,
+    },
+    /// Writes a session as JSON Lines: its events, then its messages.
+    Export {
+        /// The session, or the beginning of its id.
+        session: String,
+    },
+    /// Deletes the contents of a session. Its entries in the ledger stay.
+    Delete {
+        /// The sessions, or the beginnings of their ids.
+        #[arg(required = true)]
+        sessions: Vec<String>,
+        /// Does it without asking.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Shows calls of which nobody knows how they ended, and closes them.
+    Recover {
+        /// The session, or the beginning of its id.
+        session: String,
+        /// Records that their outcome is unknown, so that the session can go on.
+        #[arg(long)]
+        acknowledge: bool,
+    },
+    /// Removes stored contents that no session needs.
+    Gc {
+        /// Also deletes sessions that nobody touched for this many days.
+        #[arg(long, value_name = "N")]
+        older_than_days: Option<u32>,
+    },
+}
+
+/// What to do about trust.
+#[derive(Debug, Subcommand)]
+pub enum TrustCommand {
+    /// Shows what the directory would load, and trusts it as it is now.
+    Add {
+        /// The directory.
+        #[arg(default_value = ".")]
+        path: PathBuf,
+        /// Does it without asking.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Lists decisions.
+    List,
+    /// Forgets a decision.
+    Revoke {
+        /// The directory.
+        path: PathBuf,
+    },
+}
+
+/// What to show of the configuration.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Shows every key with its value and where it comes from; never a secret.
+    Show,
+    /// Prints the JSON Schema of the configuration files.
+    Schema,
+}
+
+/// What to show of the instruction files.
+#[derive(Debug, Subcommand)]
+pub enum ContextCommand {
+    /// Lists the files that apply to a path, closest last.
+    Explain {
+        /// The path.
+        path: PathBuf,
+    },
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is no length of time: write `90s`, `5m`, `1h30m` or a number of seconds");
+    let duration = match text.parse::<u64>() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => text.parse::<jiff::SignedDuration>().ok().and_then(|d| d.try_into().ok()).ok_or_else(wrong)?,
+    };
+    if duration < Duration::from_millis(100) {
+        return Err("the limit must be at least 100 ms".into());
+    }
+    Ok(duration)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn lengths_of_time() {
+        for (text, seconds) in [("90", Some(90.0)), ("90s", Some(90.0)), ("1h30m", Some(5400.0)), ("100ms", Some(0.1))] {
+            assert_eq!(duration(text).ok().map(|d| d.as_secs_f64()), seconds, "{text}");
+        }
+        for text in ["", "soon", "-3s", "0", "10ms", "5 parsecs"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

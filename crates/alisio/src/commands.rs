@@ -1,0 +1,12 @@
+//! One file a command.
+
+pub mod completions;
+pub mod config;
+pub mod context;
+pub mod demo;
+pub mod doctor;
+pub mod resume;
+pub mod run;
+pub mod sessions;
+pub mod setup;
+pub mod trust;
