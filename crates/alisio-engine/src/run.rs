@@ -307,6 +307,11 @@ impl Run<'_> {
                 Err(fault) => return Err(self.turn_failure(fault)),
             };
             self.notice.clear();
+            if answer.stop == StopReason::ContentFilter {
+                self.keep_visible_text(answer)?;
+                let error = "the service withheld its answer, or the rest of it (content filter)".to_owned();
+                return Err(failed(error, FailureCode::Provider));
+            }
             match self.useless(&answer) {
                 None => return self.admit(answer),
                 Some(reason) if recoveries < limits.truncation_recoveries => {

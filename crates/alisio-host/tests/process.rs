@@ -1,13 +1,18 @@
 //! Processes through the public API, with a real supervisor: what they print, how they end, and that nothing of them
 //! is left, whatever they try.
-#![expect(clippy::disallowed_methods, reason = "the tests start processes that stand for Alisio, and read /proc")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests start processes that stand for Alisio, and read /proc"
+)]
 #![cfg(target_os = "linux")]
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use alisio_host::process::{Exit, Finished, Options, ProcessError, ProcessSpec, Processes, Program, Spill, Stream};
+use alisio_host::process::{
+    Exit, Finished, Options, ProcessError, ProcessSpec, Processes, Program, Spill, Stream,
+};
 use alisio_host::supervisor;
 use alisio_policy::{Basis, Issuer, LedgerSink, Permit, RecordError, Request, Scope, Verdict};
 use alisio_protocol::{CallId, Effect, Sha256, VerdictSource};
@@ -24,11 +29,20 @@ fn main() -> ExitCode {
         ("nothing_is_left_of_a_call_that_exits", nothing_is_left_of_a_call_that_exits),
         ("nothing_is_left_of_a_call_that_is_cut", nothing_is_left_of_a_call_that_is_cut),
         ("killing_the_nanny_frees_nobody", killing_the_nanny_frees_nobody),
-        ("a_killed_supervisor_takes_its_calls_along_and_is_replaced", a_killed_supervisor_takes_its_calls_along_and_is_replaced),
+        (
+            "a_killed_supervisor_takes_its_calls_along_and_is_replaced",
+            a_killed_supervisor_takes_its_calls_along_and_is_replaced,
+        ),
         ("nothing_outlives_alisio", nothing_outlives_alisio),
-        ("alisio_ends_strays_when_nanny_and_supervisor_are_killed", alisio_ends_strays_when_nanny_and_supervisor_are_killed),
+        (
+            "alisio_ends_strays_when_nanny_and_supervisor_are_killed",
+            alisio_ends_strays_when_nanny_and_supervisor_are_killed,
+        ),
         ("a_dropped_call_is_ended", a_dropped_call_is_ended),
-        ("a_program_gets_what_it_was_given_and_nothing_else", a_program_gets_what_it_was_given_and_nothing_else),
+        (
+            "a_program_gets_what_it_was_given_and_nothing_else",
+            a_program_gets_what_it_was_given_and_nothing_else,
+        ),
         ("keys_never_reach_a_child", keys_never_reach_a_child),
         ("limits_and_cancellation_ask_before_they_kill", limits_and_cancellation_ask_before_they_kill),
         ("output_is_streamed_bounded_and_spilled", output_is_streamed_bounded_and_spilled),
@@ -52,7 +66,8 @@ fn be_alisio() -> ExitCode {
     assert!(matches!(result, Err(ProcessError::SupervisorEnded)), "{result:?}");
     // The same handle goes on with a new supervisor, and nothing of the first call is left by now.
     assert_eq!(mark.alive(), Vec::<String>::new());
-    let finished = block_on(run(&processes, &mark, "echo again", Duration::from_secs(20))).expect("a new supervisor");
+    let finished =
+        block_on(run(&processes, &mark, "echo again", Duration::from_secs(20))).expect("a new supervisor");
     assert_eq!(finished.exit, Exit::Code(0));
     ExitCode::from(WENT_ON)
 }
@@ -111,7 +126,10 @@ impl Mark {
             let all = [read("environ"), read("cmdline")].concat();
             if all.windows(self.0.len()).any(|window| window == self.0.as_bytes()) {
                 let stat = String::from_utf8_lossy(&read("stat")).chars().take(60).collect::<String>();
-                found.push(format!("{stat} | {}", String::from_utf8_lossy(&read("cmdline")).replace('\0', " ")));
+                found.push(format!(
+                    "{stat} | {}",
+                    String::from_utf8_lossy(&read("cmdline")).replace('\0', " ")
+                ));
             }
         }
         found
@@ -134,7 +152,12 @@ fn spec(mark: &Mark, script: &str, limit: Duration) -> ProcessSpec {
     spec
 }
 
-async fn run(processes: &Processes, mark: &Mark, script: &str, limit: Duration) -> Result<Finished, ProcessError> {
+async fn run(
+    processes: &Processes,
+    mark: &Mark,
+    script: &str,
+    limit: Duration,
+) -> Result<Finished, ProcessError> {
     let spec = spec(mark, script, limit);
     processes.run(&permit(Path::new("/")), spec, |_, _| (), CancellationToken::new()).await
 }
@@ -159,30 +182,55 @@ const ESCAPES: &[(&str, &str)] = &[
     ("closed descriptors", "setsid bash -c 'exec <&- >&- 2>&-; sleep 300' x $MARK & exit 0"),
     ("at the moment of exit", "trap 'setsid -f sleep 300; setsid -f sleep 300' EXIT; exit 3"),
     ("ignoring SIGTERM", "bash -c 'trap \"\" TERM INT HUP; while :; do sleep 1; done' x $MARK & sleep 0.05"),
-    ("answering SIGTERM with more", "bash -c 'trap \"setsid -f sleep 300\" TERM; sleep 300 & wait; sleep 300' x $MARK & sleep 0.1"),
+    (
+        "answering SIGTERM with more",
+        "bash -c 'trap \"setsid -f sleep 300\" TERM; sleep 300 & wait; sleep 300' x $MARK & sleep 0.1",
+    ),
     ("stopping itself", "bash -c 'kill -STOP $$' & sleep 0.05"),
     ("another name", "bash -c 'exec -a [kworker/0:1] sleep 300' & sleep 0.05"),
-    ("a name with parentheses", "cp $(command -v sleep) '/tmp/x) S 1 (y'$$; \"/tmp/x) S 1 (y$$\" 300 & sleep 0.05; rm '/tmp/x) S 1 (y'$$"),
+    (
+        "a name with parentheses",
+        "cp $(command -v sleep) '/tmp/x) S 1 (y'$$; \"/tmp/x) S 1 (y$$\" 300 & sleep 0.05; rm '/tmp/x) S 1 (y'$$",
+    ),
     ("no environment", "env -i setsid bash -c 'sleep 300; :' $MARK &"),
     ("coprocess", "coproc sleep 300; exit 0"),
-    ("chain of shells", "sh -c 'sh -c \"sh -c \\\"setsid sleep 300 & sleep 300\\\" & sleep 300\" &' ; sleep 0.05"),
+    (
+        "chain of shells",
+        "sh -c 'sh -c \"sh -c \\\"setsid sleep 300 & sleep 300\\\" & sleep 300\" &' ; sleep 0.05",
+    ),
     ("many", "for i in $(seq 150); do setsid sleep 300 & done"),
     ("relay", "f() { sleep 0.02; (f &) ; }; export -f f; (f &); sleep 0.2"),
-    ("relay that ignores SIGTERM", "trap '' TERM; f() { sleep 0.01; (setsid bash -c f x $MARK &) ; }; export -f f; (f &); sleep 0.2"),
+    (
+        "relay that ignores SIGTERM",
+        "trap '' TERM; f() { sleep 0.01; (setsid bash -c f x $MARK &) ; }; export -f f; (f &); sleep 0.2",
+    ),
     ("group of another", "set -m; sleep 300 & sleep 300 & exit 0"),
 ];
 
 /// The same, in Python.
 const PYTHON_ESCAPES: &[(&str, &str)] = &[
-    ("daemon", "import os\nif os.fork(): os._exit(0)\nos.setsid()\nif os.fork(): os._exit(0)\nos.chdir('/')\nos.closerange(0,64)\nimport time\ntime.sleep(300)"),
-    ("fork loop", "import os,time,signal\nsignal.signal(15, signal.SIG_IGN)\nn=0\nwhile n<60:\n  n+=1\n  if os.fork(): \n    if n>2: os._exit(0)\n    continue\n  os.setsid()\n  time.sleep(0.002)\ntime.sleep(300)"),
-    ("no parent-death signal", "import os,ctypes,time\nctypes.CDLL(None).prctl(1,0,0,0,0)\nif os.fork(): os._exit(0)\nos.setpgid(0,0)\nctypes.CDLL(None).prctl(15,b'kthreadd',0,0,0)\ntime.sleep(300)"),
-    ("subreaper of its own", "import os,ctypes,time\nctypes.CDLL(None).prctl(36,1,0,0,0)\nif os.fork(): os._exit(0)\nctypes.CDLL(None).prctl(36,1,0,0,0)\nif os.fork()==0:\n  os.setsid()\n  os.fork()\n  time.sleep(300)\ntime.sleep(300)"),
+    (
+        "daemon",
+        "import os\nif os.fork(): os._exit(0)\nos.setsid()\nif os.fork(): os._exit(0)\nos.chdir('/')\nos.closerange(0,64)\nimport time\ntime.sleep(300)",
+    ),
+    (
+        "fork loop",
+        "import os,time,signal\nsignal.signal(15, signal.SIG_IGN)\nn=0\nwhile n<60:\n  n+=1\n  if os.fork(): \n    if n>2: os._exit(0)\n    continue\n  os.setsid()\n  time.sleep(0.002)\ntime.sleep(300)",
+    ),
+    (
+        "no parent-death signal",
+        "import os,ctypes,time\nctypes.CDLL(None).prctl(1,0,0,0,0)\nif os.fork(): os._exit(0)\nos.setpgid(0,0)\nctypes.CDLL(None).prctl(15,b'kthreadd',0,0,0)\ntime.sleep(300)",
+    ),
+    (
+        "subreaper of its own",
+        "import os,ctypes,time\nctypes.CDLL(None).prctl(36,1,0,0,0)\nif os.fork(): os._exit(0)\nctypes.CDLL(None).prctl(36,1,0,0,0)\nif os.fork()==0:\n  os.setsid()\n  os.fork()\n  time.sleep(300)\ntime.sleep(300)",
+    ),
 ];
 
 fn nothing_is_left_of_a_call_that_exits() {
     let processes = processes(false);
-    let python = PYTHON_ESCAPES.iter().map(|(name, script)| (*name, format!("{PYTHON}python3 -c \"{script}\"")));
+    let python =
+        PYTHON_ESCAPES.iter().map(|(name, script)| (*name, format!("{PYTHON}python3 -c \"{script}\"")));
     let shell = ESCAPES.iter().map(|(name, script)| (*name, (*script).to_owned()));
     for (name, script) in shell.chain(python) {
         let mark = Mark::new();
@@ -226,7 +274,8 @@ fn killing_the_nanny_frees_nobody() {
     }
     let mark = Mark::new();
     let script = "kill -STOP $PPID; sleep 0.1; echo on";
-    let finished = block_on(run(&processes, &mark, script, Duration::from_secs(60))).expect("it is continued");
+    let finished =
+        block_on(run(&processes, &mark, script, Duration::from_secs(60))).expect("it is continued");
     assert_eq!(text(&finished.stdout), "on\n");
 }
 
@@ -240,12 +289,14 @@ fn a_killed_supervisor_takes_its_calls_along_and_is_replaced() {
         let result = block_on(run(&processes, &mark, script, Duration::from_secs(60)));
         assert!(matches!(result, Err(ProcessError::SupervisorEnded)), "{result:?}");
         assert_eq!(mark.alive(), Vec::<String>::new());
-        let finished = block_on(run(&processes, &mark, "echo again", Duration::from_secs(60))).expect("a new one");
+        let finished =
+            block_on(run(&processes, &mark, "echo again", Duration::from_secs(60))).expect("a new one");
         assert_eq!(text(&finished.stdout), "again\n");
     }
     let mark = Mark::new();
     let script = "kill -STOP $(cut -d' ' -f4 /proc/$PPID/stat); sleep 300";
-    let finished = block_on(run(&processes, &mark, script, Duration::from_millis(300))).expect("it is continued");
+    let finished =
+        block_on(run(&processes, &mark, script, Duration::from_millis(300))).expect("it is continued");
     assert!(finished.timed_out);
     assert_eq!(mark.alive(), Vec::<String>::new());
 }
@@ -322,11 +373,21 @@ fn a_program_gets_what_it_was_given_and_nothing_else() {
     assert_eq!(out("cat; echo end"), "end\n");
     assert_eq!(out("ls /proc/self/fd | wc -l"), "4\n", "three and the folder that is read");
     assert_eq!(out("echo $TERM $ALISIO_CEILING"), "dumb read,process\n");
-    assert_eq!(out("grep SigBlk /proc/self/status; grep SigIgn /proc/self/status").matches("0000000000000000").count(), 2);
-    assert_eq!(out("ps -o sid= -p $$ | tr -d ' '; echo $$").lines().collect::<std::collections::HashSet<_>>().len(), 1);
+    assert_eq!(
+        out("grep SigBlk /proc/self/status; grep SigIgn /proc/self/status")
+            .matches("0000000000000000")
+            .count(),
+        2
+    );
+    assert_eq!(
+        out("ps -o sid= -p $$ | tr -d ' '; echo $$").lines().collect::<std::collections::HashSet<_>>().len(),
+        1
+    );
     let finished = check(argv(&["printf", "%s|", "a b", "", "*", "$HOME"]), 20_000).expect("it runs");
     assert_eq!(text(&finished.stdout), "a b||*|$HOME|");
-    for (script, exit) in [("exit 7", Exit::Code(7)), ("kill -9 $$", Exit::Signal(9)), ("kill -SEGV $$", Exit::Signal(11))] {
+    for (script, exit) in
+        [("exit 7", Exit::Code(7)), ("kill -9 $$", Exit::Signal(9)), ("kill -SEGV $$", Exit::Signal(11))]
+    {
         assert_eq!(check(Program::Shell(script.into()), 20_000).expect("it runs").exit, exit, "{script}");
     }
 
@@ -350,9 +411,17 @@ fn a_program_gets_what_it_was_given_and_nothing_else() {
 }
 
 fn keys_never_reach_a_child() {
-    let own = [("PATH", "/bin"), ("OPENAI_API_KEY", "k"), ("GITHUB_TOKEN", "t"), ("LC_ALL", "C"), ("AWS_SECRET_ACCESS_KEY", "s"), ("HTTPS_PROXY", "http://u:p@h")];
+    let own = [
+        ("PATH", "/bin"),
+        ("OPENAI_API_KEY", "k"),
+        ("GITHUB_TOKEN", "t"),
+        ("LC_ALL", "C"),
+        ("AWS_SECRET_ACCESS_KEY", "s"),
+        ("HTTPS_PROXY", "http://u:p@h"),
+    ];
     let own = own.map(|(name, value)| (name.into(), value.into()));
-    let names: Vec<_> = alisio_host::process::environment(own, None).into_iter().map(|(name, _)| name).collect();
+    let names: Vec<_> =
+        alisio_host::process::environment(own, None).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["PATH", "LC_ALL", "TERM", "PAGER", "GIT_PAGER", "GIT_TERMINAL_PROMPT"]);
 }
 
@@ -361,7 +430,10 @@ fn limits_and_cancellation_ask_before_they_kill() {
     let mark = Mark::new();
     let polite = "trap 'echo bye; exit 5' TERM; while :; do sleep 0.01; done";
     let finished = block_on(run(&processes, &mark, polite, Duration::from_millis(300))).expect("it ends");
-    assert_eq!((finished.exit, finished.timed_out, text(&finished.stdout).as_str()), (Exit::Code(5), true, "bye\n"));
+    assert_eq!(
+        (finished.exit, finished.timed_out, text(&finished.stdout).as_str()),
+        (Exit::Code(5), true, "bye\n")
+    );
     let stubborn = "trap '' TERM; while :; do sleep 0.01; done";
     let finished = block_on(run(&processes, &mark, stubborn, Duration::from_millis(100))).expect("it ends");
     assert_eq!((finished.exit, finished.timed_out), (Exit::Signal(9), true));
@@ -381,7 +453,11 @@ fn output_is_streamed_bounded_and_spilled() {
     let processes = processes(false);
     let mark = Mark::new();
     let folder = tempfile::tempdir().expect("a folder");
-    let mut spec = spec(&mark, "head -c 3000000 /dev/zero | tr '\\0' x; printf 'e\\0\\xff' >&2", Duration::from_secs(60));
+    let mut spec = spec(
+        &mark,
+        "head -c 3000000 /dev/zero | tr '\\0' x; printf 'e\\0\\xff' >&2",
+        Duration::from_secs(60),
+    );
     spec.spill = Some(Spill { folder: folder.path().join("outputs"), name: "call".into() });
     let mut counted = [0, 0];
     let show = |stream: Stream, bytes: &[u8]| counted[usize::from(stream == Stream::Stderr)] += bytes.len();

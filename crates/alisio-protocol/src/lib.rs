@@ -5,6 +5,7 @@
 
 mod effect;
 mod event;
+mod facts;
 mod hash;
 mod id;
 mod message;
@@ -15,6 +16,7 @@ pub use event::{
     Event, EventKind, FailureCode, RetryReason, TimeoutInfo, TimeoutKind, TruncationInfo, TruncationReason, Usage,
     VerdictSource, VerdictWord,
 };
+pub use facts::{Class, Facts, Part};
 pub use hash::{Sha256, Sha256Error};
 pub use id::{CallId, EventId, RunId, SessionId};
 pub use message::{AssistantMessage, Attachment, Message, ToolMessage, UserMessage};

@@ -59,7 +59,8 @@ pub(crate) fn prepare(
         Some(cwd) => {
             let absolute = workspace.root().join(cwd);
             let fail = |reason: &str| InputError(format!("`cwd`: `{cwd}` {reason}"));
-            let directory = absolute.canonicalize().map_err(|error| fail(&format!("can't be entered: {error}")))?;
+            let directory =
+                absolute.canonicalize().map_err(|error| fail(&format!("can't be entered: {error}")))?;
             if !directory.is_dir() {
                 return Err(fail("is not a directory"));
             }
@@ -102,9 +103,11 @@ impl Prepared for Command {
                 return ToolResult::error(error.to_string());
             }
             let mut spec = ProcessSpec::new(self.program.clone(), &self.directory, self.limit);
-            spec.spill = Some(Spill { folder: context.spill_folder.clone(), name: spill_name(&context.call) });
+            spec.spill =
+                Some(Spill { folder: context.spill_folder.clone(), name: spill_name(&context.call) });
             let mut live = Live::new(context.progress.clone());
-            let finished = self.processes.run(&permit, spec, |stream, bytes| live.show(stream, bytes), context.cancel);
+            let finished =
+                self.processes.run(&permit, spec, |stream, bytes| live.show(stream, bytes), context.cancel);
             match finished.await {
                 Ok(finished) => {
                     live.finish();
@@ -128,13 +131,16 @@ impl Command {
             text.push_str("; it was ended because the run was stopped");
         }
         if finished.leftovers > 0 {
-            let _ = write!(text, "\nnote: {} still running at its exit: ended", processes(finished.leftovers));
+            let _ =
+                write!(text, "\nnote: {} still running at its exit: ended", processes(finished.leftovers));
         }
         if finished.survivors > 0 {
             let _ = write!(text, "\nwarning: {} could not be ended", processes(finished.survivors));
         }
         let (stdout, stderr) = shares(&finished.stdout, &finished.stderr);
-        for (name, captured, share) in [("stdout", &finished.stdout, stdout), ("stderr", &finished.stderr, stderr)] {
+        for (name, captured, share) in
+            [("stdout", &finished.stdout, stdout), ("stderr", &finished.stderr, stderr)]
+        {
             if captured.total() > 0 {
                 let _ = write!(text, "\n{name}:\n{}", bounded(captured, share));
             }
@@ -158,9 +164,11 @@ impl Command {
             output,
             command: match &self.program {
                 Program::Shell(script) => script.clone(),
-                Program::Argv(argv) => {
-                    argv.iter().map(|argument| quoted(&argument.to_string_lossy())).collect::<Vec<_>>().join(" ")
-                }
+                Program::Argv(argv) => argv
+                    .iter()
+                    .map(|argument| quoted(&argument.to_string_lossy()))
+                    .collect::<Vec<_>>()
+                    .join(" "),
             },
             cwd: Some(self.shown_directory.clone()),
             exit_code: match finished.exit {

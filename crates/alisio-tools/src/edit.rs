@@ -1,7 +1,8 @@
 //! Replacing one exact, unique piece of text in a file's bytes. Every byte outside that piece stays as it is.
 //!
 //! The model sees LF line ends whatever the file has. So a `\n` of the old text stands for `\r\n` where the file has
-//! that, unless the exact bytes are there; and the new text takes the line ends of what it replaces.
+//! that, what looks the same twice is not unique, and the new text takes the line ends of what it replaces. Old text
+//! with a `\r` of its own is taken at its word.
 
 use memchr::memmem::Finder;
 
@@ -43,34 +44,33 @@ pub(crate) fn replace_one(
     if encoding.encode(new).is_none() {
         return Err(EditError::Encoding);
     }
-    let exact = body.matches(body.bytes, &needle, |at| body.splits_crlf(at));
-    let (from, to, ends) = match exact.as_slice() {
-        [at] => (*at, at + needle.len(), body.ends_for_exact(*at, at + needle.len(), old)),
-        [] => {
-            let (joined, origin) = body.with_lf();
-            let unit = encoding.unit();
-            // As the model saw it; else with line ends that the model wrote and the file does not have.
-            let mut length = needle.len();
-            let mut found = body.matches(&joined, &needle, |_| false);
-            if found.is_empty() && old.contains("\r\n") {
-                let needle = encoding.encode(&with_lf(old)).ok_or(EditError::Encoding)?;
-                length = needle.len();
-                found = body.matches(&joined, &needle, |_| false);
-            }
-            match found.as_slice() {
-                [at] => {
-                    let (from, to) = (origin[at / unit], origin[(at + length) / unit]);
-                    (from, to, body.ends_in(from, to))
-                }
-                [] => return Err(EditError::NoMatch),
-                many => {
-                    let lines = many.iter().map(|at| body.line(origin[at / unit])).collect();
-                    return Err(EditError::NotUnique { lines });
-                }
-            }
-        }
-        many => return Err(EditError::NotUnique { lines: many.iter().map(|at| body.line(*at)).collect() }),
+    let unit = encoding.unit();
+    let (joined, origin) = body.with_lf();
+    let in_view = |needle: &[u8]| -> Vec<(usize, usize)> {
+        let found = body.matches(&joined, needle, |_| false);
+        found.into_iter().map(|at| (origin[at / unit], origin[(at + needle.len()) / unit])).collect()
     };
+    // First as the model saw the file, so that what looks the same twice is never taken for unique.
+    let mut found = in_view(&needle);
+    let mut is_literal = false;
+    if found.is_empty() && old.contains('\r') {
+        // Then as the bytes are, never half of a line end; then with line ends that the file does not have.
+        let splits = |at: usize| body.splits_crlf(at) || body.splits_crlf(at + needle.len());
+        let exact = body.matches(body.bytes, &needle, splits);
+        found = exact.into_iter().map(|at| (at, at + needle.len())).collect();
+        is_literal = !found.is_empty();
+        if found.is_empty() {
+            found = in_view(&encoding.encode(&with_lf(old)).ok_or(EditError::Encoding)?);
+        }
+    }
+    let (from, to) = match found.as_slice() {
+        [place] => *place,
+        [] => return Err(EditError::NoMatch),
+        many => {
+            return Err(EditError::NotUnique { lines: many.iter().map(|(at, _)| body.line(*at)).collect() });
+        }
+    };
+    let ends = if is_literal { Vec::new() } else { body.ends_for(from, to) };
     let new = encoding.encode(&with_ends(new, &ends)).ok_or(EditError::Encoding)?;
     let mut edited = Vec::with_capacity(bytes.len() + new.len());
     edited.extend_from_slice(&bytes[..start + from]);
@@ -167,11 +167,11 @@ impl<'a> Body<'a> {
         if self.splits_crlf(lf) { "\r\n" } else { "\n" }
     }
 
-    /// Old text within one line says nothing about line ends: new lines get the one of their surroundings. Old text
-    /// that has some is taken at its word.
-    fn ends_for_exact(&self, from: usize, to: usize, old: &str) -> Vec<&'static str> {
-        if old.contains(['\n', '\r']) {
-            return Vec::new();
+    /// The line ends that new text takes: those of what it replaces, or of the surroundings where that has none.
+    fn ends_for(&self, from: usize, to: usize) -> Vec<&'static str> {
+        let ends = self.ends_in(from, to);
+        if !ends.is_empty() {
+            return ends;
         }
         let unit = self.encoding.unit();
         let after = (to..self.bytes.len()).step_by(unit).find(|at| self.is(*at, &self.lf));
@@ -252,7 +252,7 @@ mod tests {
         check(b"a\r\nb", "b", "c\nd", Ok(b"a\r\nc\r\nd"));
         check(b"a\r\nb\r\n", "\nb", "\nx\ny", Ok(b"a\r\nx\r\ny\r\n"));
         check(b"a\r\nb\nc\r\n", "a\nb\nc\n", "a\nB\nc\n", Ok(b"a\r\nB\nc\r\n"));
-        check(b"a\nb\r\na\r\nb\r\n", "a\nb", "x", Ok(b"x\r\na\r\nb\r\n"));
+        check(b"a\nb\r\nc\r\n", "a\nb\n", "x\ny\n", Ok(b"x\ny\r\nc\r\n"));
         check(b"a\r\nb\r\n", "a\r\n", "a\r\nz\n", Ok(b"a\r\nz\nb\r\n"));
         check(b"a\rb", "a\rb", "c", Ok(b"c"));
     }
@@ -262,7 +262,10 @@ mod tests {
         check(b"aaa", "aa", "b", Err(EditError::NotUnique { lines: vec![1, 1] }));
         check(b"x\ny\nx\n", "x", "z", Err(EditError::NotUnique { lines: vec![1, 3] }));
         check(b"x\r\ny\r\nx\r\n", "x\n", "z", Err(EditError::NotUnique { lines: vec![1, 3] }));
+        // The model sees both alike, whatever their line ends.
+        check(b"a\nb\r\na\r\nb", "a\nb", "x", Err(EditError::NotUnique { lines: vec![1, 3] }));
         check(b"x", "y", "z", Err(EditError::NoMatch));
+        check(b"a\r\n", "a\r", "z", Err(EditError::NoMatch));
     }
 
     #[test]

@@ -50,10 +50,16 @@ impl Tool for GitDiff {
 
     fn prepare(&self, call: &ToolCall) -> Result<Box<dyn Prepared>, InputError> {
         let input: Input = parse(&self.spec, call)?;
-        let mut arguments: Vec<OsString> =
-            ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short", "--ignore-submodules=dirty"]
-                .map(Into::into)
-                .into();
+        let mut arguments: Vec<OsString> = [
+            "diff",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-color",
+            "--submodule=short",
+            "--ignore-submodules=dirty",
+        ]
+        .map(Into::into)
+        .into();
         if input.staged == Some(true) {
             arguments.push("--cached".into());
         }
@@ -62,7 +68,11 @@ impl Tool for GitDiff {
             None => ".".into(),
             Some(path) => pathspec(self.workspace.root(), path)?,
         });
-        let when_empty = if input.staged == Some(true) { "nothing is staged" } else { "no tracked file has changes that are not staged" };
+        let when_empty = if input.staged == Some(true) {
+            "nothing is staged"
+        } else {
+            "no tracked file has changes that are not staged"
+        };
         let (workspace, processes) = (&self.workspace, &self.processes);
         Ok(Box::new(GitCall::new(&self.spec, call, workspace, processes, arguments, when_empty)))
     }

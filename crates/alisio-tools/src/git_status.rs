@@ -43,7 +43,8 @@ impl Tool for GitStatus {
 
     fn prepare(&self, call: &ToolCall) -> Result<Box<dyn Prepared>, InputError> {
         let Input {} = parse(&self.spec, call)?;
-        let arguments = ["status", "--porcelain=v1", "--ignore-submodules=dirty", "--", "."].map(Into::into).into();
+        let arguments =
+            ["status", "--porcelain=v1", "--ignore-submodules=dirty", "--", "."].map(Into::into).into();
         let when_empty = "nothing changed: the working tree is clean";
         let (workspace, processes) = (&self.workspace, &self.processes);
         Ok(Box::new(GitCall::new(&self.spec, call, workspace, processes, arguments, when_empty)))

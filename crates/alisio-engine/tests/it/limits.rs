@@ -151,3 +151,15 @@ async fn active_time_ends_a_request_too() {
     run_failed Some(Timeout): the run used its active time of 3 s (model `m`, provider `scripted`)
     ");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_withheld_fails_the_run_and_keeps_what_was_shown() {
+    let mut rig = Rig::new();
+    let told = rig.prompt(json!([{ "text": "The first", "finish": "content_filter" }])).await;
+    assert_snapshot!(told.story(), @r#"
+    run_started m
+    text_delta "The first"
+    run_failed Some(Provider): the service withheld its answer, or the rest of it (content filter)
+    "#);
+    assert_eq!(rig.loaded().messages.len(), 2);
+}

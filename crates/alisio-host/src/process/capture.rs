@@ -119,7 +119,13 @@ impl Capture {
 fn create(spill: &Spill, path: &PathBuf) -> io::Result<File> {
     use std::os::unix::fs::DirBuilderExt as _;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&spill.folder)?;
-    File::options().write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(path)
+    File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)
 }
 
 #[cfg(test)]
@@ -128,7 +134,19 @@ mod tests {
 
     #[test]
     fn head_tail_and_count_add_up_at_every_border() {
-        for total in [0, 1, SPILL_ABOVE, SPILL_ABOVE + 1, HEAD - 1, HEAD, HEAD + 1, HEAD + TAIL - 1, HEAD + TAIL, HEAD + TAIL + 1, 900_000] {
+        for total in [
+            0,
+            1,
+            SPILL_ABOVE,
+            SPILL_ABOVE + 1,
+            HEAD - 1,
+            HEAD,
+            HEAD + 1,
+            HEAD + TAIL - 1,
+            HEAD + TAIL,
+            HEAD + TAIL + 1,
+            900_000,
+        ] {
             for chunk in [1021, 32 * 1024, 1 << 20] {
                 let folder = tempfile::tempdir().expect("a folder");
                 let all: Vec<u8> = (0..total).map(|index| (index % 251) as u8).collect();
@@ -144,7 +162,10 @@ mod tests {
                 assert_eq!(captured.last(100), &all[total.saturating_sub(100)..]);
                 assert_eq!(captured.spill().is_some(), total > SPILL_ABOVE);
                 if let Some(spill) = captured.spill() {
-                    assert!(std::fs::read(&spill.path).expect("readable") == all, "the file holds everything");
+                    assert!(
+                        std::fs::read(&spill.path).expect("readable") == all,
+                        "the file holds everything"
+                    );
                     assert_eq!(spill.n_bytes, total as u64);
                 }
             }

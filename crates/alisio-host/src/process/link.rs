@@ -127,8 +127,9 @@ impl Shared {
         if self.options.adopt_strays {
             let kept: Vec<i32> = kept.into_iter().collect();
             let limit = Duration::from_secs(3);
-            let ending =
-                tokio::task::spawn_blocking(move || descendants::end_all(&kept, limit, descendants::wait_for));
+            let ending = tokio::task::spawn_blocking(move || {
+                descendants::end_all(&kept, limit, descendants::wait_for)
+            });
             let _ = ending.await;
         }
     }

@@ -34,7 +34,10 @@ pub struct Processes {
 }
 
 struct Shared {
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no supervisor on this system"))]
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "there is no supervisor on this system")
+    )]
     options: Options,
     #[cfg(target_os = "linux")]
     link: std::sync::Mutex<Option<link::Link>>,
@@ -67,7 +70,9 @@ impl Program {
         match self {
             Self::Argv(arguments) => arguments.clone(),
             Self::Shell(script) => {
-                let bash = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|path| std::path::Path::new(path).exists());
+                let bash = ["/bin/bash", "/usr/bin/bash"]
+                    .into_iter()
+                    .find(|path| std::path::Path::new(path).exists());
                 vec![bash.unwrap_or("/bin/sh").into(), "-c".into(), script.into()]
             }
         }

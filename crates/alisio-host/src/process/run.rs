@@ -28,14 +28,17 @@ pub(super) async fn run(
     let begin = Instant::now();
     let arguments = spec.program.argv();
     let name = arguments.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut environment = if spec.is_environment_whole { Vec::new() } else { shared.options.environment.clone() };
+    let mut environment =
+        if spec.is_environment_whole { Vec::new() } else { shared.options.environment.clone() };
     environment.retain(|(name, _)| spec.environment.iter().all(|(other, _)| other != name));
     environment.extend(spec.environment.iter().cloned());
     let request = wire::Program { directory: spec.directory.clone().into(), arguments, environment };
 
     let (call, mut stdout, mut stderr) = {
-        let (stdout, stdout_end) = Pipe::new(Stream::Stdout, spec.spill.clone()).map_err(ProcessError::Output)?;
-        let (stderr, stderr_end) = Pipe::new(Stream::Stderr, spec.spill.clone()).map_err(ProcessError::Output)?;
+        let (stdout, stdout_end) =
+            Pipe::new(Stream::Stdout, spec.spill.clone()).map_err(ProcessError::Output)?;
+        let (stderr, stderr_end) =
+            Pipe::new(Stream::Stderr, spec.spill.clone()).map_err(ProcessError::Output)?;
         let (call, call_end) = wire::pair().map_err(ProcessError::Supervisor)?;
         let request = request.write().map_err(ProcessError::Supervisor)?;
         shared.spawn([request.as_fd(), call_end.as_fd(), stdout_end.as_fd(), stderr_end.as_fd()]).await?;

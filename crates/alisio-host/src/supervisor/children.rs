@@ -41,14 +41,19 @@ impl ChildSignals {
 
     /// Waits until a child changed, one of `others` is readable or at its end, or `limit` is over. Says which of
     /// `others` are.
-    pub(super) fn wait<const N: usize>(&self, others: [Option<BorrowedFd<'_>>; N], limit: Option<Duration>) -> [bool; N] {
+    pub(super) fn wait<const N: usize>(
+        &self,
+        others: [Option<BorrowedFd<'_>>; N],
+        limit: Option<Duration>,
+    ) -> [bool; N] {
         let entry = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         // A negative descriptor is skipped by poll(2).
         let mut entries = others.map(|other| entry(other.map_or(-1, |other| other.as_raw_fd()))).to_vec();
         entries.push(entry(self.0.as_raw_fd()));
         let milliseconds = limit.map_or(-1, |limit| i32::try_from(limit.as_millis() + 1).unwrap_or(i32::MAX));
         // SAFETY: the pointer and length are those of a live vector.
-        let n_ready = unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, milliseconds) };
+        let n_ready =
+            unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, milliseconds) };
         if n_ready <= 0 {
             return [false; N];
         }
@@ -65,7 +70,9 @@ pub(super) fn next_change() -> Change {
     match unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG | libc::WUNTRACED) } {
         0 => Change::Nothing,
         pid if pid > 0 && libc::WIFEXITED(status) => Change::Gone(pid, Exit::Code(libc::WEXITSTATUS(status))),
-        pid if pid > 0 && libc::WIFSIGNALED(status) => Change::Gone(pid, Exit::Signal(libc::WTERMSIG(status))),
+        pid if pid > 0 && libc::WIFSIGNALED(status) => {
+            Change::Gone(pid, Exit::Signal(libc::WTERMSIG(status)))
+        }
         pid if pid > 0 => Change::Stopped(pid),
         _ => Change::NoChildren,
     }

@@ -72,10 +72,11 @@ impl Nanny {
         // SAFETY: standard input is the supervisor's socket, which is no business of ours; the descriptor is given.
         unsafe { libc::dup2(given.null, 0) };
         rustix::process::setpgid(None, None).map_err(|error| in_fork(error.into()))?;
-        rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(|error| in_fork(error.into()))?;
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+            .map_err(|error| in_fork(error.into()))?;
         let signals = ChildSignals::new().map_err(in_fork)?;
-        let (status, status_end) =
-            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|error| in_fork(error.into()))?;
+        let (status, status_end) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+            .map_err(|error| in_fork(error.into()))?;
         let own = std::process::id();
         // SAFETY: this process has one thread.
         let pid = match unsafe { libc::fork() } {
@@ -184,7 +185,8 @@ impl Nanny {
         }
         if self.exit.is_some() && self.leftovers.is_empty() {
             let left = descendants::list(&[]);
-            self.leftovers = left.iter().filter(|process| !process.is_zombie).map(|process| process.pid).collect();
+            self.leftovers =
+                left.iter().filter(|process| !process.is_zombie).map(|process| process.pid).collect();
             self.end(SHORT_GRACE);
         }
         false
@@ -246,7 +248,8 @@ impl Image {
     fn new(program: &Program) -> io::Result<Self> {
         let text = |bytes: &[u8]| CString::new(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL));
         let name = program.arguments.first().map(|name| name.as_bytes()).unwrap_or_default();
-        let path = program.environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_os_str());
+        let path =
+            program.environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_os_str());
         let candidates = if name.contains(&b'/') {
             vec![text(name)?]
         } else if name.is_empty() {
@@ -261,7 +264,11 @@ impl Image {
         Ok(Self {
             directory: text(program.directory.as_bytes())?,
             candidates,
-            arguments: program.arguments.iter().map(|argument| text(argument.as_bytes())).collect::<io::Result<_>>()?,
+            arguments: program
+                .arguments
+                .iter()
+                .map(|argument| text(argument.as_bytes()))
+                .collect::<io::Result<_>>()?,
             environment: program
                 .environment
                 .iter()
@@ -301,7 +308,9 @@ impl Image {
             }
         }
         // What was allowed is a place, so a link that was put in its way since must not lead to another.
-        if std::env::current_dir().is_ok_and(|entered| entered.as_os_str().as_bytes() != self.directory.as_bytes()) {
+        if std::env::current_dir()
+            .is_ok_and(|entered| entered.as_os_str().as_bytes() != self.directory.as_bytes())
+        {
             return (Stage::Directory, io::Error::from_raw_os_error(libc::ELOOP));
         }
         let (arguments, environment) = (pointers(&self.arguments), pointers(&self.environment));

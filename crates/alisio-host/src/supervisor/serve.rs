@@ -109,7 +109,8 @@ fn look_after(nannies: &mut HashMap<i32, Nanny>) {
                 let Some(nanny) = nannies.remove(&pid) else { continue };
                 if exit != nanny::DONE {
                     let kept: Vec<i32> = nannies.keys().copied().collect();
-                    let Ended { survivors, .. } = descendants::end_all(&kept, ENDING_LIMIT, descendants::wait_for);
+                    let Ended { survivors, .. } =
+                        descendants::end_all(&kept, ENDING_LIMIT, descendants::wait_for);
                     let _ = wire::send(&nanny.call, &Reply::Lost { survivors }.encode(), &[]);
                 }
             }

@@ -13,8 +13,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
 use crate::process::Exit;
@@ -153,7 +153,9 @@ impl Reply {
         Some(match (kind, numbers) {
             (b'S', [nanny, ..]) => Self::Started { nanny },
             (b'F', [stage, errno, ..]) => {
-                let stage = [Stage::Fork, Stage::Directory, Stage::Execute].into_iter().find(|s| *s as i32 == stage)?;
+                let stage = [Stage::Fork, Stage::Directory, Stage::Execute]
+                    .into_iter()
+                    .find(|s| *s as i32 == stage)?;
                 Self::Failed { stage, errno }
             }
             (b'E', [is_signal, number, leftovers, survivors, supervisor_ended]) => Self::Ended {
@@ -183,7 +185,8 @@ impl Program {
             field(name.as_bytes());
             field(value.as_bytes());
         }
-        let mut file = File::from(rustix::fs::memfd_create("alisio-request", rustix::fs::MemfdFlags::CLOEXEC)?);
+        let mut file =
+            File::from(rustix::fs::memfd_create("alisio-request", rustix::fs::MemfdFlags::CLOEXEC)?);
         file.write_all(&bytes)?;
         file.rewind()?;
         Ok(file.into())

@@ -16,18 +16,48 @@ use super::{Git, GitError};
 
 /// Keys that only say how files and objects are stored and compared. Their values are words and numbers.
 const COPIED: &[&str] = &[
-    "core.autocrlf", "core.bigfilethreshold", "core.checkstat", "core.eol", "core.filemode", "core.ignorecase",
-    "core.ignorestat", "core.precomposeunicode", "core.protecthfs", "core.protectntfs", "core.quotepath",
-    "core.repositoryformatversion", "core.safecrlf", "core.sparsecheckout", "core.sparsecheckoutcone",
-    "core.symlinks", "core.trustctime", "diff.algorithm", "diff.context", "diff.indentheuristic",
-    "diff.interhunkcontext", "diff.mnemonicprefix", "diff.noprefix", "diff.renamelimit", "diff.renames",
-    "diff.suppressblankempty", "extensions.objectformat", "extensions.refstorage", "index.sparse",
-    "status.renamelimit", "status.renames", "status.showuntrackedfiles",
+    "core.autocrlf",
+    "core.bigfilethreshold",
+    "core.checkstat",
+    "core.eol",
+    "core.filemode",
+    "core.ignorecase",
+    "core.ignorestat",
+    "core.precomposeunicode",
+    "core.protecthfs",
+    "core.protectntfs",
+    "core.quotepath",
+    "core.repositoryformatversion",
+    "core.safecrlf",
+    "core.sparsecheckout",
+    "core.sparsecheckoutcone",
+    "core.symlinks",
+    "core.trustctime",
+    "diff.algorithm",
+    "diff.context",
+    "diff.indentheuristic",
+    "diff.interhunkcontext",
+    "diff.mnemonicprefix",
+    "diff.noprefix",
+    "diff.renamelimit",
+    "diff.renames",
+    "diff.suppressblankempty",
+    "extensions.objectformat",
+    "extensions.refstorage",
+    "index.sparse",
+    "status.renamelimit",
+    "status.renames",
+    "status.showuntrackedfiles",
 ];
 /// Extensions that change nothing in what we look at, or that we follow ourselves.
 const HARMLESS: &[&str] = &[
-    "extensions.compatobjectformat", "extensions.noop", "extensions.noop-v1", "extensions.partialclone",
-    "extensions.preciousobjects", "extensions.relativeworktrees", "extensions.worktreeconfig",
+    "extensions.compatobjectformat",
+    "extensions.noop",
+    "extensions.noop-v1",
+    "extensions.partialclone",
+    "extensions.preciousobjects",
+    "extensions.relativeworktrees",
+    "extensions.worktreeconfig",
 ];
 /// Bytes of a configuration file that we let git read.
 const LONGEST_CONFIGURATION: u64 = 1024 * 1024;
@@ -43,9 +73,10 @@ impl Mirror {
         let root = git.root.to_owned();
         let mirror = blocking(move || {
             let repository = Repository::discover(&root)?;
-            let folder = tempfile::Builder::new().prefix("alisio-git-").tempdir().map_err(|source| {
-                RepositoryError::File { path: std::env::temp_dir(), source }
-            })?;
+            let folder = tempfile::Builder::new()
+                .prefix("alisio-git-")
+                .tempdir()
+                .map_err(|source| RepositoryError::File { path: std::env::temp_dir(), source })?;
             let mirror = Self { folder, repository };
             // Enough for `git config --file`, which looks at nothing else then.
             mirror.write("HEAD", b"ref: refs/heads/unborn\n")?;
@@ -58,10 +89,15 @@ impl Mirror {
         .await??;
 
         let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
-        let of_user = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
-        let of_user = of_user.or_else(|| Some(home.as_ref()?.join(".config"))).map(|folder| folder.join("git"));
+        let of_user =
+            std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
+        let of_user =
+            of_user.or_else(|| Some(home.as_ref()?.join(".config"))).map(|folder| folder.join("git"));
         let mut user = BTreeMap::new();
-        for file in [of_user.as_ref().map(|folder| folder.join("config")), home.as_ref().map(|home| home.join(".gitconfig"))] {
+        for file in [
+            of_user.as_ref().map(|folder| folder.join("config")),
+            home.as_ref().map(|home| home.join(".gitconfig")),
+        ] {
             if let Some(file) = file.filter(|file| file.exists()) {
                 user.extend(mirror.read_configuration(git, &file).await?);
             }
@@ -76,9 +112,11 @@ impl Mirror {
         let paths = ["excludesFile", "attributesFile"].into_iter().zip(["ignore", "attributes"]);
         let paths: Vec<(&str, PathBuf)> = paths
             .filter_map(|(key, default)| {
-                let configured = user.get(&format!("core.{}", key.to_lowercase())).map(|value| match value.strip_prefix("~/") {
-                    Some(rest) => home.clone().unwrap_or_default().join(rest),
-                    None => PathBuf::from(value),
+                let configured = user.get(&format!("core.{}", key.to_lowercase())).map(|value| {
+                    match value.strip_prefix("~/") {
+                        Some(rest) => home.clone().unwrap_or_default().join(rest),
+                        None => PathBuf::from(value),
+                    }
                 });
                 let file = configured.or_else(|| Some(of_user.as_ref()?.join(default)))?;
                 file.is_file().then_some((key, file))
@@ -170,7 +208,8 @@ impl Mirror {
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), RepositoryError> {
         let path = self.folder.path().join(name);
         let file = File::options().write(true).create(true).truncate(true).open(&path);
-        file.and_then(|mut file| file.write_all(bytes)).map_err(|source| RepositoryError::File { path, source })
+        file.and_then(|mut file| file.write_all(bytes))
+            .map_err(|source| RepositoryError::File { path, source })
     }
 
     fn make_folder(&self, name: &str) -> Result<(), RepositoryError> {
@@ -189,12 +228,21 @@ impl Mirror {
 
     /// Lets git read one configuration file, without what it includes. The keys come in lower case as far as git
     /// folds them.
-    async fn read_configuration(&self, git: &Git<'_>, file: &Path) -> Result<BTreeMap<String, String>, GitError> {
-        let metadata = file.metadata().map_err(|source| RepositoryError::File { path: file.to_owned(), source })?;
+    async fn read_configuration(
+        &self,
+        git: &Git<'_>,
+        file: &Path,
+    ) -> Result<BTreeMap<String, String>, GitError> {
+        let metadata =
+            file.metadata().map_err(|source| RepositoryError::File { path: file.to_owned(), source })?;
         if !metadata.is_file() || metadata.len() > LONGEST_CONFIGURATION {
-            return Err(GitError::Configuration(format!("`{}` is no ordinary file up to 1 MiB", file.display())));
+            return Err(GitError::Configuration(format!(
+                "`{}` is no ordinary file up to 1 MiB",
+                file.display()
+            )));
         }
-        let mut arguments: Vec<OsString> = ["config", "--no-includes", "--null", "--list", "--file"].map(Into::into).into();
+        let mut arguments: Vec<OsString> =
+            ["config", "--no-includes", "--null", "--list", "--file"].map(Into::into).into();
         arguments.push(file.into());
         let finished = git.run(self, &arguments, None).await?;
         let (head, missing, tail) = finished.stdout.kept();
@@ -230,7 +278,9 @@ fn configuration(
     }
     for key in own.keys().filter(|key| key.starts_with("extensions.")) {
         if !COPIED.contains(&key.as_str()) && !HARMLESS.contains(&key.as_str()) {
-            return Err(RepositoryError::Unknown(format!("the extension `{}`", &key["extensions.".len()..])).into());
+            return Err(
+                RepositoryError::Unknown(format!("the extension `{}`", &key["extensions.".len()..])).into()
+            );
         }
     }
     let mut text = String::from("[core]\n\tbare = false\n\tfsmonitor = false\n\tuntrackedCache = false\n");
@@ -243,8 +293,11 @@ fn configuration(
     let mut values = user;
     values.extend(own.iter().map(|(key, value)| (key.clone(), value.clone())));
     for (key, value) in &values {
-        let is_word = value.len() <= 64 && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-        if let Some((section, name)) = key.split_once('.').filter(|_| COPIED.contains(&key.as_str()) && is_word) {
+        let is_word = value.len() <= 64
+            && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        if let Some((section, name)) =
+            key.split_once('.').filter(|_| COPIED.contains(&key.as_str()) && is_word)
+        {
             let _ = writeln!(text, "[{section}]\n\t{name} = {value}");
         }
     }

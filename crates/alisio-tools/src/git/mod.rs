@@ -146,8 +146,14 @@ struct Git<'a> {
 }
 
 impl Git<'_> {
-    async fn run(&self, mirror: &Mirror, arguments: &[OsString], spill: Option<Spill>) -> Result<Finished, GitError> {
-        let argv = [self.program.as_os_str().to_owned()].into_iter().chain(arguments.iter().cloned()).collect();
+    async fn run(
+        &self,
+        mirror: &Mirror,
+        arguments: &[OsString],
+        spill: Option<Spill>,
+    ) -> Result<Finished, GitError> {
+        let argv =
+            [self.program.as_os_str().to_owned()].into_iter().chain(arguments.iter().cloned()).collect();
         let mut spec = ProcessSpec::new(Program::Argv(argv), self.root, LIMIT);
         spec.is_environment_whole = true;
         spec.environment = mirror.environment();

@@ -74,7 +74,8 @@ impl Repository {
             let common_dir = git_dir.join(path(small_file(&common)?.trim_ascii()));
             let common_dir = common_dir.canonicalize().map_err(|_| foreign())?;
             let back = git_dir.join(path(small_file(&git_dir.join("gitdir"))?.trim_ascii()));
-            let names_us = back.canonicalize().is_ok_and(|back| file.canonicalize().is_ok_and(|file| file == back));
+            let names_us =
+                back.canonicalize().is_ok_and(|back| file.canonicalize().is_ok_and(|file| file == back));
             let is_listed = git_dir.parent() == Some(&common_dir.join("worktrees"));
             return if names_us && is_listed && is_git_dir(&common_dir) {
                 Ok(Self { top: top.to_owned(), git_dir, common_dir })
@@ -83,7 +84,8 @@ impl Repository {
             };
         }
         // The git directory of a submodule lies in the one of a repository around it.
-        let is_module = top.ancestors().skip(1).any(|around| git_dir.starts_with(around.join(".git/modules")));
+        let is_module =
+            top.ancestors().skip(1).any(|around| git_dir.starts_with(around.join(".git/modules")));
         if is_module && is_git_dir(&git_dir) {
             Ok(Self { top: top.to_owned(), git_dir: git_dir.clone(), common_dir: git_dir })
         } else {

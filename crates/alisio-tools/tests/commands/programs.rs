@@ -46,8 +46,13 @@ pub(crate) fn results_tell_what_happened() {
         assert_eq!(result.text_projection(), expected, "{tool} {input}");
         assert_eq!(result.is_error, is_error, "{tool} {input}");
     }
-    let result = bench.call("run_process", r#"{"command": "sh", "args": ["-c", "echo 'out'; echo err >&2; exit 4"], "cwd": "sub"}"#);
-    let Some(ContentPart::Ui { block: UiBlock::Terminal { output, command, cwd, exit_code, truncated, .. } }) = result.content.last() else {
+    let result = bench.call(
+        "run_process",
+        r#"{"command": "sh", "args": ["-c", "echo 'out'; echo err >&2; exit 4"], "cwd": "sub"}"#,
+    );
+    let Some(ContentPart::Ui { block: UiBlock::Terminal { output, command, cwd, exit_code, truncated, .. } }) =
+        result.content.last()
+    else {
         panic!("no terminal block in {result:?}");
     };
     assert_eq!(output, "out\nerr\n");
@@ -99,10 +104,17 @@ pub(crate) fn output_is_shown_while_it_comes() {
     let bench = Bench::new();
     bench.call("shell", r#"{"command": "printf '\\xc3'; sleep 0.1; printf '\\xa9\\n'; echo e >&2"}"#);
     let shown = std::mem::take(&mut *bench.shown.lock().expect("no panic"));
-    let of = |stream: &str| shown.iter().filter(|value| value["stream"] == stream).filter_map(|value| value["text"].as_str()).collect::<String>();
+    let of = |stream: &str| {
+        shown
+            .iter()
+            .filter(|value| value["stream"] == stream)
+            .filter_map(|value| value["text"].as_str())
+            .collect::<String>()
+    };
     assert_eq!((of("stdout").as_str(), of("stderr").as_str()), ("é\n", "e\n"));
     bench.call("shell", r#"{"command": "head -c 10000000 /dev/zero | tr '\\0' x"}"#);
-    let shown: usize = bench.shown.lock().expect("no panic").iter().map(|value| value.to_string().len()).sum();
+    let shown: usize =
+        bench.shown.lock().expect("no panic").iter().map(|value| value.to_string().len()).sum();
     assert!(shown < 400_000, "{shown}");
 }
 
@@ -111,18 +123,29 @@ pub(crate) fn the_request_names_what_runs() {
     std::fs::create_dir(bench.workspace.join("sub")).expect("a new folder");
     std::os::unix::fs::symlink("/", bench.workspace.join("link")).expect("a link");
     let (sub, root) = (bench.workspace.join("sub"), bench.workspace.clone());
-    let workspace = std::sync::Arc::new(alisio_host::workspace::Workspace::open(&root).expect("the workspace"));
+    let workspace =
+        std::sync::Arc::new(alisio_host::workspace::Workspace::open(&root).expect("the workspace"));
     let tools = alisio_tools::commands(&workspace, &bench.processes);
     let request = |name: &str, input: &str| -> Request {
         let tool = tools.iter().find(|tool| tool.spec().name == name).expect("a tool");
-        let call = alisio_protocol::ToolCall { id: alisio_protocol::CallId::new("c"), name: name.into(), arguments: input.into() };
+        let call = alisio_protocol::ToolCall {
+            id: alisio_protocol::CallId::new("c"),
+            name: name.into(),
+            arguments: input.into(),
+        };
         tool.prepare(&call).expect("good input").request()
     };
     assert_eq!(request("shell", r#"{"command": "true", "cwd": "sub/../sub"}"#).scope.spawns_in, Some(sub));
     assert!(request("shell", r#"{"command": "true"}"#).outside.is_empty());
     // A link does not hide where it leads.
-    assert_eq!(request("shell", r#"{"command": "true", "cwd": "link"}"#).outside[0].path, std::path::Path::new("/"));
-    assert_eq!(request("shell", r#"{"command": "true", "cwd": "/usr"}"#).outside[0].path, std::path::Path::new("/usr"));
+    assert_eq!(
+        request("shell", r#"{"command": "true", "cwd": "link"}"#).outside[0].path,
+        std::path::Path::new("/")
+    );
+    assert_eq!(
+        request("shell", r#"{"command": "true", "cwd": "/usr"}"#).outside[0].path,
+        std::path::Path::new("/usr")
+    );
     let digests = [
         request("shell", r#"{"command": "true"}"#),
         request("shell", r#"{"command": "true "}"#),
@@ -141,12 +164,19 @@ pub(crate) fn the_request_names_what_runs() {
 pub(crate) fn what_was_not_shown_does_not_run() {
     let bench = Bench::new();
     for (tool, input) in [("shell", r#"{"command": "touch ran"}"#), ("git_status", "{}")] {
-        let changed = bench.try_call(tool, input, |request| request.digest = Sha256::of(b"other")).expect("good input");
-        assert!(changed.is_error && changed.text_projection().contains("changed after it was decided on"), "{changed:?}");
+        let changed =
+            bench.try_call(tool, input, |request| request.digest = Sha256::of(b"other")).expect("good input");
+        assert!(
+            changed.is_error && changed.text_projection().contains("changed after it was decided on"),
+            "{changed:?}"
+        );
     }
-    let moved = bench.try_call("shell", r#"{"command": "touch ran"}"#, |request| request.scope.spawns_in = Some("/".into()));
+    let moved = bench.try_call("shell", r#"{"command": "touch ran"}"#, |request| {
+        request.scope.spawns_in = Some("/".into())
+    });
     assert!(moved.expect("good input").text_projection().contains("does not cover"));
-    let without = bench.try_call("shell", r#"{"command": "touch ran"}"#, |request| request.scope.spawns_in = None);
+    let without =
+        bench.try_call("shell", r#"{"command": "touch ran"}"#, |request| request.scope.spawns_in = None);
     assert!(without.expect("good input").is_error);
     assert!(!bench.workspace.join("ran").exists());
 }
