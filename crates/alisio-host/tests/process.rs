@@ -338,7 +338,7 @@ fn nothing_outlives_alisio() {
 fn alisio_ends_strays_when_nanny_and_supervisor_are_killed() {
     for script in [
         "setsid sleep 300 & (trap '' TERM; setsid sleep 300) & s=$(cut -d' ' -f4 /proc/$PPID/stat); kill -9 $s $PPID; sleep 300",
-        "setsid sleep 300 & s=$(cut -d' ' -f4 /proc/$PPID/stat); p=$PPID; setsid bash -c \"kill -9 $p $s; sleep 300\" & sleep 300",
+        "setsid sleep 300 & s=$(cut -d' ' -f4 /proc/$PPID/stat); p=$PPID; setsid bash -c \"kill -9 $s $p; sleep 300\" & sleep 300",
     ] {
         let mark = Mark::new();
         let output = alisio(&mark, script, true).wait_with_output().expect("it ends");

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CallId, Effect, EventId, RunId, SessionId};
+use crate::{CallId, Effect, EventId, Resolution, RunId, SessionId};
 
 /// The envelope: one JSON object a line with `--json`, the same object for every other surface.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,6 +86,37 @@ pub enum EventKind {
         source: VerdictSource,
         /// One sentence.
         reason: String,
+    },
+    /// A call waits for a person.
+    ApprovalRequested {
+        /// The call.
+        id: CallId,
+        /// The tool.
+        name: String,
+        /// Its effect.
+        effect: Effect,
+        /// Names the question, for `alisio approvals resolve`.
+        request_id: String,
+        /// The agents from the root down.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        label: String,
+        /// What asked, in one sentence.
+        reason: String,
+    },
+    /// A call does not wait any more.
+    ApprovalResolved {
+        /// The call.
+        id: CallId,
+        /// The tool.
+        name: String,
+        /// Its effect.
+        effect: Effect,
+        /// Names the question.
+        request_id: String,
+        /// `once`, `session` or `deny`, as surfaces have always been told.
+        decision: String,
+        /// How it ended, in full.
+        resolution: Resolution,
     },
     /// A call begins to run.
     ToolStarted {
@@ -260,6 +291,10 @@ pub enum VerdictSource {
     Flag,
     /// The permission mode.
     Mode,
+    /// A person's answer to this call.
+    Answer,
+    /// A remembered answer.
+    Grant,
     /// Nobody was there to answer.
     NobodyToAsk,
     /// What the harness that started this one may do at most.

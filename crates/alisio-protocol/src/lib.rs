@@ -3,6 +3,7 @@
 //! Nothing here does I/O, reads a clock or makes a random number; a value is plain data that any crate may build,
 //! store or print. Wire names are the ones existing Alisio consumers know (camelCase fields, snake_case event types).
 
+mod approval;
 mod effect;
 mod event;
 mod facts;
@@ -11,6 +12,7 @@ mod id;
 mod message;
 mod tool;
 
+pub use approval::{Answer, Approval, Grant, Life, Resolution, Width};
 pub use effect::{Effect, EffectSet};
 pub use event::{
     Event, EventKind, FailureCode, RetryReason, TimeoutInfo, TimeoutKind, TruncationInfo, TruncationReason, Usage,

@@ -175,7 +175,7 @@ impl<'a> Body<'a> {
         }
         let unit = self.encoding.unit();
         let after = (to..self.bytes.len()).step_by(unit).find(|at| self.is(*at, &self.lf));
-        let before = || (0..from).step_by(unit).filter(|at| self.is(*at, &self.lf)).last();
+        let before = || (0..from).step_by(unit).rfind(|at| self.is(*at, &self.lf));
         after.or_else(before).map(|lf| self.end_at(lf)).into_iter().collect()
     }
 

@@ -32,7 +32,7 @@ pub(crate) fn bounded(captured: &Captured, limit: usize) -> String {
             Some(spill) => {
                 let part = if spill.n_bytes < captured.total() { "the beginning of the" } else { "the full" };
                 let _ =
-                    write!(text, "{part} output is in `{}`, which read_file pages]\n", spill.path.display());
+                    writeln!(text, "{part} output is in `{}`, which read_file pages]", spill.path.display());
             }
             None => text.push_str("the full output could not be stored]\n"),
         }

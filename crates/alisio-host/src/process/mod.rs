@@ -34,10 +34,6 @@ pub struct Processes {
 }
 
 struct Shared {
-    #[cfg_attr(
-        not(target_os = "linux"),
-        expect(dead_code, reason = "there is no supervisor on this system")
-    )]
     options: Options,
     #[cfg(target_os = "linux")]
     link: std::sync::Mutex<Option<link::Link>>,

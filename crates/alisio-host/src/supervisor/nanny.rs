@@ -184,22 +184,23 @@ impl Nanny {
             }
         }
         if self.exit.is_some() && self.leftovers.is_empty() {
-            let left = descendants::list(&[]);
-            self.leftovers =
-                left.iter().filter(|process| !process.is_zombie).map(|process| process.pid).collect();
-            self.end(SHORT_GRACE);
+            self.leftovers = self.end(SHORT_GRACE);
         }
         false
     }
 
-    /// Asks everything to end; after `grace` it is killed.
-    fn end(&mut self, grace: Duration) {
+    /// Asks everything to end and says what was alive; after `grace` it is killed.
+    fn end(&mut self, grace: Duration) -> HashSet<i32> {
         let deadline = Instant::now() + grace;
         self.deadline = Some(self.deadline.map_or(deadline, |earlier| earlier.min(deadline)));
-        for process in descendants::list(&[]) {
-            descendants::signal(process.pid, libc::SIGTERM);
-            descendants::signal(process.pid, libc::SIGCONT);
-        }
+        let alive = descendants::list(&[]).into_iter().filter(|process| !process.is_zombie);
+        alive
+            .map(|process| {
+                descendants::signal(process.pid, libc::SIGTERM);
+                descendants::signal(process.pid, libc::SIGCONT);
+                process.pid
+            })
+            .collect()
     }
 
     fn kill(&mut self) -> u32 {

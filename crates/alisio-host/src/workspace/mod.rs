@@ -339,7 +339,9 @@ impl Located {
     fn fail(&self, errno: Errno) -> FileError {
         if matches!(errno, Errno::LOOP | Errno::NOTDIR) {
             match open::find_link(self.root.lookup, self.root.handle.as_fd(), &self.relative) {
-                Some((link, target)) => return FileError::Link { link: self.root.directory.join(link), target },
+                Some((link, target)) => {
+                    return FileError::Link { link: self.root.directory.join(link), target };
+                }
                 // It was one a moment ago.
                 None if errno == Errno::LOOP => {
                     let target = PathBuf::from("?");

@@ -32,7 +32,9 @@ impl Lookup {
     /// Falls back to walking where the kernel does not know `openat2`, or a sandbox hides it.
     pub(super) fn probe(self, directory: BorrowedFd<'_>) -> Self {
         match self {
-            Self::Kernel if kernel_open(directory, Path::new("."), HANDLE | OFlags::DIRECTORY).is_err() => Self::Walk,
+            Self::Kernel if kernel_open(directory, Path::new("."), HANDLE | OFlags::DIRECTORY).is_err() => {
+                Self::Walk
+            }
             other => other,
         }
     }

@@ -50,7 +50,9 @@ pub(super) fn real(path: &Path) -> PathBuf {
             found.extend(missing.iter().rev());
             return found;
         }
-        let (Some(above), Some(name)) = (ancestor.parent(), ancestor.file_name()) else { return path.to_owned() };
+        let (Some(above), Some(name)) = (ancestor.parent(), ancestor.file_name()) else {
+            return path.to_owned();
+        };
         missing.push(name);
         ancestor = above;
     }

@@ -121,7 +121,10 @@ impl Located {
             FileType::RegularFile => {}
             FileType::Directory => return Err(FileError::IsDirectory(self.display.clone())),
             other => {
-                return Err(FileError::Special { path: self.display.clone(), kind: open::special_kind(other) });
+                return Err(FileError::Special {
+                    path: self.display.clone(),
+                    kind: open::special_kind(other),
+                });
             }
         }
         #[allow(clippy::useless_conversion, reason = "the width of the field differs between systems")]

@@ -78,7 +78,7 @@ fn binary_files_are_skipped_and_said_so() {
 #[test]
 fn context_lines_and_long_lines() {
     let long = format!("{}needle{}", "a".repeat(5000), "b".repeat(5000));
-    let bench = Bench::new(&[("a.txt", format!("1\n2\nneedle\n4\n5\n6\nneedle\n8\n")), ("b.txt", long)]);
+    let bench = Bench::new(&[("a.txt", "1\n2\nneedle\n4\n5\n6\nneedle\n8\n".to_owned()), ("b.txt", long)]);
     let text = bench.text("search_text", &json!({"pattern": "needle", "context": 1}));
     let (first, second) = text.split_once("\n--\nb.txt:1: ").unwrap();
     assert_eq!(first, "a.txt-2- 2\na.txt:3: needle\na.txt-4- 4\n--\na.txt-6- 6\na.txt:7: needle\na.txt-8- 8");
