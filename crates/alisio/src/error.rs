@@ -59,6 +59,7 @@ impl From<alisio_store::StoreError> for CommandError {
         use alisio_store::StoreError;
         match error {
             StoreError::NoSession(_) | StoreError::Ambiguous { .. } | StoreError::BadId(_) => Self::usage(error),
+            error @ StoreError::File { .. } => Self::failed(error).hint("choose another place with --db FILE"),
             error => Self::failed(error),
         }
     }

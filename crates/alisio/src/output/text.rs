@@ -107,7 +107,7 @@ impl Surface for Text {
             EventKind::TextDelta { delta } => self.say(delta),
             EventKind::TurnCompleted { .. } => self.finish_line(),
             EventKind::ToolStarted { id, name, arguments, effect } => {
-                let line = format!("{name} {}", summarize(arguments));
+                let line = format!("{name} {}", summarize(arguments)).trim_end().to_owned();
                 if matches!(effect, Effect::Process | Effect::External) {
                     self.note(DIM, RUNNING, &line)?;
                 }
@@ -141,6 +141,8 @@ impl Surface for Text {
             EventKind::ReasoningDelta { .. }
             | EventKind::RunStarted { .. }
             | EventKind::ToolDecided { .. }
+            | EventKind::ApprovalRequested { .. }
+            | EventKind::ApprovalResolved { .. }
             | EventKind::ToolProgress { .. }
             | EventKind::ModelChanged { .. }
             | EventKind::RunCompleted { .. }

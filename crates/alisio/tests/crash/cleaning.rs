@@ -75,7 +75,7 @@ fn a_crash_of_a_chore_loses_nothing_else() {
 impl Start {
     fn new(root: &Path) -> Result<Self, Failed> {
         let place = Place::new(root, &[("a.txt", "one\n")]);
-        let call = |name: &str, arguments: Value| Turn { deltas: None, ..Turn::call(name, arguments) };
+        let call = |name: &str, arguments: Value| Turn::call(name, arguments);
         let mut whole = Vec::new();
         for index in 0..3 {
             let script = format!("for i in 1 2 3; do seq {index} 20000; done");
@@ -98,8 +98,8 @@ impl Start {
         let exports = exports.map(|id| Ok((id.clone(), place.expect(0, "", &["sessions", "export", id])?)));
         let exports = exports.collect::<Result<_, Failed>>()?;
         let n_ledger = place.store()?.ledger_head().map_err(|error| error.to_string())?.seq;
-        // What no session needs, for `gc`.
-        let folder = place.state.join("blobs/sha256");
+        // What no session needs, for `gc`, in the folder for hashes that begin so.
+        let folder = place.state.join("blobs/sha256/00");
         fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
         for index in 0..40 {
             fs::write(folder.join(format!("{index:064x}")), "nobody's").map_err(|error| error.to_string())?;
@@ -170,7 +170,7 @@ impl Start {
         let is_done = match chore {
             Chore::Recover => uncertain == 0,
             Chore::Delete => gone == 2,
-            Chore::Collect => !place.state.join("blobs/sha256").join(format!("{:064x}", 39)).exists(),
+            Chore::Collect => !place.state.join("blobs/sha256/00").join(format!("{:064x}", 39)).exists(),
         };
         check(matches!(chore, Chore::Recover) || uncertain == 1, || "what was uncertain no longer is".into())?;
         check(done.is_none_or(|done| done == is_done), || format!("the work is done: {is_done}"))?;

@@ -17,17 +17,17 @@ use crate::Failed;
 const HANG: Duration = Duration::from_secs(60);
 
 /// A place of its own.
-pub struct Place {
-    pub root: PathBuf,
-    pub workspace: PathBuf,
+pub(crate) struct Place {
+    pub(crate) root: PathBuf,
+    pub(crate) workspace: PathBuf,
     /// The side file of the processes; not part of the workspace.
-    pub log: PathBuf,
-    pub state: PathBuf,
+    pub(crate) log: PathBuf,
+    pub(crate) state: PathBuf,
 }
 
 impl Place {
     /// Makes the place with a repository that holds `files`.
-    pub fn new(root: &Path, files: &[(&str, &str)]) -> Self {
+    pub(crate) fn new(root: &Path, files: &[(&str, &str)]) -> Self {
         let place = Self {
             root: root.to_owned(),
             workspace: root.join("work"),
@@ -47,18 +47,18 @@ impl Place {
         place
     }
 
-    pub fn git(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn git(&self, arguments: &[&str]) -> Output {
         let mut git = self.command("git");
         let output = git.current_dir(&self.workspace).args(arguments).output().expect("git is installed");
         assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         output
     }
 
-    pub fn database(&self) -> PathBuf {
+    pub(crate) fn database(&self) -> PathBuf {
         self.state.join("alisio.db")
     }
 
-    pub fn store(&self) -> Result<Store, Failed> {
+    pub(crate) fn store(&self) -> Result<Store, Failed> {
         Store::open(&self.database()).map_err(|error| format!("the store does not open: {error}"))
     }
 
@@ -69,7 +69,7 @@ impl Place {
     }
 
     /// The binary in this place; `base_url` is where its model is.
-    pub fn alisio(&self, base_url: &str, arguments: &[&str]) -> Command {
+    pub(crate) fn alisio(&self, base_url: &str, arguments: &[&str]) -> Command {
         let mut command = self.command(env!("CARGO_BIN_EXE_alisio"));
         command.env("ALISIO_STATE_HOME", &self.state).env("OPENAI_BASE_URL", base_url);
         command.env("ALISIO_MODEL", "scripted").env("OPENAI_API_KEY", "none");
@@ -79,7 +79,7 @@ impl Place {
     }
 
     /// Runs the binary to its end.
-    pub fn ended(&self, base_url: &str, arguments: &[&str]) -> Result<Output, Failed> {
+    pub(crate) fn ended(&self, base_url: &str, arguments: &[&str]) -> Result<Output, Failed> {
         let mut command = self.alisio(base_url, arguments);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(|error| error.to_string())?;
         let pid = child.id();
@@ -95,7 +95,7 @@ impl Place {
     }
 
     /// Runs the binary to its end, which has to be this exit code; returns what it printed.
-    pub fn expect(&self, code: i32, base_url: &str, arguments: &[&str]) -> Result<String, Failed> {
+    pub(crate) fn expect(&self, code: i32, base_url: &str, arguments: &[&str]) -> Result<String, Failed> {
         let output = self.ended(base_url, arguments)?;
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         if output.status.code() == Some(code) {
@@ -105,7 +105,7 @@ impl Place {
     }
 
     /// Waits until nothing of this place lives; says how long that took.
-    pub fn wait_for_silence(&self, running: &Running, limit: Duration) -> Result<Duration, Failed> {
+    pub(crate) fn wait_for_silence(&self, running: &Running, limit: Duration) -> Result<Duration, Failed> {
         let start = Instant::now();
         loop {
             let alive = self.alive(running);
@@ -137,16 +137,16 @@ impl Place {
 }
 
 /// The binary at work, its output read line by line. It leads a session of its own.
-pub struct Running {
+pub(crate) struct Running {
     child: Child,
-    pub pid: u32,
+    pub(crate) pid: u32,
     lines: Receiver<Vec<u8>>,
-    pub seen: Vec<Value>,
-    pub started: Instant,
+    pub(crate) seen: Vec<Value>,
+    pub(crate) started: Instant,
 }
 
 impl Running {
-    pub fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         // SAFETY: `setsid` may be called between fork and exec.
         unsafe {
             command.pre_exec(|| match libc::setsid() {
@@ -172,7 +172,7 @@ impl Running {
     }
 
     /// Reads until `is_due` says so of a line, the moment has come, or the output ends. Says whether it ended.
-    pub fn read_until(&mut self, moment: Instant, mut is_due: impl FnMut(&Value) -> bool) -> Result<bool, Failed> {
+    pub(crate) fn read_until(&mut self, moment: Instant, mut is_due: impl FnMut(&Value) -> bool) -> Result<bool, Failed> {
         loop {
             match self.lines.recv_timeout(moment.saturating_duration_since(Instant::now())) {
                 Ok(line) => {
@@ -191,26 +191,26 @@ impl Running {
     }
 
     /// The supervisor of this run, where it has one.
-    pub fn supervisor(&self) -> Option<u32> {
+    pub(crate) fn supervisor(&self) -> Option<u32> {
         processes().find(|(_, stat)| stat.parent == self.pid && stat.is_alive).map(|(pid, _)| pid)
     }
 
     /// Kills it as with `kill -9`, unless it has ended, and reads what it still told. Returns its exit code, if it
     /// ended by itself, and its standard error.
-    pub fn kill(&mut self) -> Result<(Option<i32>, String), Failed> {
+    pub(crate) fn kill(&mut self) -> Result<(Option<i32>, String), Failed> {
         self.child.kill().map_err(|error| error.to_string())?;
         self.finish()
     }
 
     /// The same for a command that tells no events.
-    pub fn kill_unread(&mut self) -> Result<(Option<i32>, String), Failed> {
+    pub(crate) fn kill_unread(&mut self) -> Result<(Option<i32>, String), Failed> {
         self.child.kill().map_err(|error| error.to_string())?;
         while self.lines.recv_timeout(HANG).is_ok() {}
         self.finish()
     }
 
     /// Waits for its end and reads what it still told.
-    pub fn finish(&mut self) -> Result<(Option<i32>, String), Failed> {
+    pub(crate) fn finish(&mut self) -> Result<(Option<i32>, String), Failed> {
         self.read_until(Instant::now() + HANG, |_| false)?;
         let status = self.child.wait().map_err(|error| error.to_string())?;
         let mut err = String::new();
@@ -248,7 +248,7 @@ fn processes() -> impl Iterator<Item = (u32, Stat)> {
 }
 
 /// Kills a process that this test started.
-pub fn kill(pid: u32) {
+pub(crate) fn kill(pid: u32) {
     // SAFETY: a plain system call.
     unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
 }

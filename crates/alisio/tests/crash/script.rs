@@ -8,7 +8,7 @@ use alisio_protocol::Sha256;
 use serde_json::{Value, json};
 
 /// What one call may leave behind.
-pub enum Trace {
+pub(crate) enum Trace {
     /// Nothing.
     None,
     /// The next content of this file of the workspace.
@@ -18,24 +18,24 @@ pub enum Trace {
 }
 
 /// One call of the script.
-pub struct Step {
-    pub id: &'static str,
+pub(crate) struct Step {
+    pub(crate) id: &'static str,
     tool: &'static str,
     arguments: Value,
-    pub trace: Trace,
+    pub(crate) trace: Trace,
 }
 
 /// The whole run.
-pub struct Script {
+pub(crate) struct Script {
     turns: Vec<Vec<Step>>,
     /// The contents that each file has in turn; `None`: it is not there yet.
-    pub contents: BTreeMap<&'static str, Vec<Option<String>>>,
+    pub(crate) contents: BTreeMap<&'static str, Vec<Option<String>>>,
 }
 
 impl Script {
     /// Makes the script. Each process appends its call's id to the file `log` before it does anything else, and
     /// `marker` is a number that stands in the command line of what it leaves running.
-    pub fn new(log: &str, marker: &str) -> Self {
+    pub(crate) fn new(log: &str, marker: &str) -> Self {
         let mut numbers = String::new();
         for line in 0..12_000 {
             writeln!(numbers, "line {line} of the large file").expect("a string takes all");
@@ -118,23 +118,22 @@ impl Script {
     }
 
     /// The script as what the model says.
-    pub fn scenario(&self) -> Scenario {
+    pub(crate) fn scenario(&self) -> Scenario {
         let mut turns: Vec<Turn> = self
             .turns
             .iter()
             .map(|steps| Turn {
-                text: Some("I go on with the next thing, a few words at a time.".into()),
                 calls: steps.iter().map(Step::call).collect(),
                 deltas: Some(Deltas { size: Some(20), ..Deltas::default() }),
                 delay_ms: 5,
-                ..Turn::default()
+                ..Turn::text("I go on with the next thing, a few words at a time.")
             })
             .collect();
         turns.push(Turn::text("Everything is done."));
         Scenario::new(turns)
     }
 
-    pub fn steps(&self) -> impl Iterator<Item = &Step> {
+    pub(crate) fn steps(&self) -> impl Iterator<Item = &Step> {
         self.turns.iter().flatten()
     }
 }
@@ -146,7 +145,7 @@ impl Step {
 }
 
 /// What the model says when the session goes on: a read, a write and a process, once each.
-pub fn after(log: &str) -> Scenario {
+pub(crate) fn after(log: &str) -> Scenario {
     let steps = [
         step("after-read", "read_file", json!({"path": "a.txt"}), Trace::None),
         step(
@@ -157,7 +156,7 @@ pub fn after(log: &str) -> Scenario {
         ),
         step("after-shell", "shell", json!({"command": format!("echo after-shell >> '{log}'")}), Trace::Line),
     ];
-    let calls = Turn { calls: steps.iter().map(Step::call).collect(), ..Turn::default() };
+    let calls = Turn { calls: steps.iter().map(Step::call).collect(), ..Turn::text("") };
     Scenario::new(vec![calls, Turn::text("Gone on.")])
 }
 

@@ -107,9 +107,9 @@ fn flags_effects_and_surfaces() {
 #[test]
 fn every_verdict_is_an_event_with_its_source() {
     for (flags, verdict, source) in [
-        (vec![], "deny", "nobody_to_ask"),
+        (vec![], "deny", "nobody-to-ask"),
         (vec!["--allow-write"], "allow", "flag"),
-        (vec!["--read-only"], "deny", "read_only"),
+        (vec!["--read-only"], "deny", "read-only"),
     ] {
         let arguments = json!({"path": "written", "content": "x\n", "expectedHash": null});
         let rig = Rig::calling("write_file", arguments);
