@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use alisio_protocol::{CallId, SessionId};
+use alisio_protocol::{CallId, Resolution, SessionId, Width};
 use thiserror::Error;
 
 /// Says why Alisio's state could not be read or written.
@@ -94,6 +94,44 @@ pub enum StoreError {
     /// A result came for a call that is not waiting for one.
     #[error("call `{0}` is not waiting for a result")]
     NoCall(CallId),
+    /// There is no such question.
+    #[error("there is no approval `{0}`: `alisio approvals list` shows those that wait")]
+    NoApproval(String),
+    /// Somebody else was first, or the question ended by itself.
+    #[error("approval `{request_id}` was resolved before: {}", .resolution.word())]
+    AlreadyResolved {
+        /// The question.
+        request_id: String,
+        /// How it ended.
+        resolution: Resolution,
+    },
+    /// The process that asked is gone.
+    #[error("approval `{0}` was dropped: the process that asked is gone, so nothing would run")]
+    NotPending(String),
+    /// The answer is wider than the question lets it be.
+    #[error("approval `{request_id}` cannot be granted so: it offers {}", width_names(.offered))]
+    WidthNotOffered {
+        /// The question.
+        request_id: String,
+        /// What may be answered instead, narrowest first.
+        offered: Vec<Width>,
+    },
+    /// The answer would end at once.
+    #[error("the grant would end before it begins: `expiresAt` {0} is not in the future")]
+    EndsAtOnce(i64),
+    /// There is no such grant.
+    #[error("there is no grant `{0}`: `alisio grants list` shows those there are")]
+    NoGrant(String),
+    /// The beginning of an id fits several.
+    #[error("`{prefix}` could be any of these {what}: {}", .candidates.join(", "))]
+    AmbiguousId {
+        /// `approvals` or `grants`.
+        what: &'static str,
+        /// What was asked for.
+        prefix: String,
+        /// The ids that begin so, newest first, at most ten.
+        candidates: Vec<String>,
+    },
     /// A file of the state other than the database could not be read or written.
     #[error("`{path}` could not be used: {source}")]
     File {
@@ -122,6 +160,11 @@ fn holder(pid: Option<u32>) -> String {
 
 fn names(ids: &[SessionId]) -> String {
     ids.iter().map(SessionId::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn width_names(widths: &[Width]) -> String {
+    let names: Vec<_> = widths.iter().map(|width| format!("`{}`", crate::grants::width_word(*width))).collect();
+    if names.is_empty() { "`once` and `reject` only".to_owned() } else { names.join(", ") }
 }
 
 fn is_full(path: &Path) -> bool {

@@ -7,45 +7,75 @@
 use std::path::Path;
 
 use alisio_policy::Verdict;
-use alisio_protocol::{CallId, Effect, RunId, SessionId, Sha256, VerdictSource, VerdictWord};
+use alisio_protocol::{
+    Approval, CallId, Effect, Life, RunId, SessionId, Sha256, VerdictSource, VerdictWord, Width,
+};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 use crate::{Store, StoreError};
 
 /// One entry. Its fields stand in alphabetical order, so that its JSON is canonical: this very text is stored and
-/// hashed.
+/// hashed. A field that may be absent is then not written at all, so that older entries read and print as they did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LedgerEntry {
     /// When it was decided.
     pub at: String,
+    /// Who or what ended the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// The call.
     pub call: CallId,
+    /// How the question ended: `once`, `always`, `reject`, `timeout`, `aborted` or `dropped`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<String>,
     /// Names what would run, to the byte.
     pub digest: Sha256,
     /// What the tool does to the world.
     pub effect: Effect,
-    /// What the entry tells of; [`LedgerEntry::VERDICT`] for now.
+    /// The grant that was made or taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<String>,
+    /// What the entry tells of: one of the constants of this type.
     pub kind: String,
+    /// How long the grant lives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub life: Option<Life>,
     /// What the call may touch: relative to the workspace where it lies there, else absolute.
     pub paths: Vec<String>,
     /// Why, in one sentence.
     pub reason: String,
+    /// The question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
     /// The run.
     pub run: RunId,
     /// The session.
     pub session: SessionId,
-    /// What decided.
-    pub source: VerdictSource,
+    /// What decided; verdicts only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<VerdictSource>,
     /// The tool.
     pub tool: String,
-    /// Whether it may run.
-    pub verdict: VerdictWord,
+    /// Whether it may run; verdicts only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<VerdictWord>,
+    /// How wide the grant is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<Width>,
 }
 
 impl LedgerEntry {
     /// The kind of an entry that tells a verdict.
     pub const VERDICT: &'static str = "verdict";
+    /// The kind of an entry that tells of a question.
+    pub const REQUESTED: &'static str = "permission.requested";
+    /// The kind of an entry that tells how a question ended.
+    pub const RESOLVED: &'static str = "permission.resolved";
+    /// The kind of an entry that tells that the leave to run ended before the call began.
+    pub const VOIDED: &'static str = "permission.voided";
+    /// The kind of an entry that tells that a grant was taken back.
+    pub const REVOKED: &'static str = "permission.revoked";
 
     /// Makes the entry for a verdict; `workspace` is the directory that paths are told relative to.
     pub fn of_verdict(
@@ -70,17 +100,48 @@ impl LedgerEntry {
         }
         Self {
             at,
+            by: None,
             call: request.call.clone(),
+            decision: None,
             digest: request.digest,
             effect: request.effect,
+            grant: None,
             kind: Self::VERDICT.to_owned(),
+            life: None,
             paths,
             reason: verdict.basis.reason.clone(),
+            request: None,
             run,
             session,
-            source: verdict.basis.source,
+            source: Some(verdict.basis.source),
             tool: request.tool.clone(),
-            verdict: verdict.word,
+            verdict: Some(verdict.word),
+            width: None,
+        }
+    }
+
+    /// Makes an entry about a question. Neither its target nor what was shown nor its reason, which may quote them, is
+    /// in it: `reason` is a sentence of ours.
+    pub(crate) fn of_approval(at: String, kind: &str, approval: &Approval, reason: &str) -> Self {
+        Self {
+            at,
+            by: None,
+            call: approval.call_id.clone(),
+            decision: None,
+            digest: approval.digest,
+            effect: approval.effect,
+            grant: None,
+            kind: kind.to_owned(),
+            life: None,
+            paths: Vec::new(),
+            reason: reason.to_owned(),
+            request: Some(approval.request_id.clone()),
+            run: approval.run_id.clone(),
+            session: approval.session_id.clone(),
+            source: None,
+            tool: approval.tool.clone(),
+            verdict: None,
+            width: None,
         }
     }
 }

@@ -16,7 +16,9 @@ pub(crate) const APPLICATION_ID: i64 = 0x416c_6973;
 ///
 /// Why the columns are as they are: sessions have a short number so that each row of the big tables needs no text id;
 /// `refs` lists the strings of a row that are kept as content files (see `content.rs`); `calls` has a number of its
-/// own because servers repeat call ids; the ledger has no foreign key, for it outlives what it speaks of.
+/// own because servers repeat call ids; the ledger has no foreign key, for it outlives what it speaks of. An approval is
+/// `open` while it waits (`word` is null) or while its answer lets a call run that has not begun; its body is kept whole
+/// in the row, since people decide on it. A grant has the id of its session and no foreign key, for a kept one stays.
 const STEPS: &[&str] = &["
 CREATE TABLE sessions (
     key INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -113,6 +115,44 @@ CREATE TRIGGER ledger_no_update BEFORE UPDATE ON ledger BEGIN
 END;
 CREATE TRIGGER ledger_no_delete BEFORE DELETE ON ledger BEGIN
     SELECT RAISE(ABORT, 'the ledger only grows');
+END;
+", "
+CREATE TABLE approvals (
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    session INTEGER NOT NULL REFERENCES sessions (key) ON DELETE CASCADE,
+    tool TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    deadline INTEGER,
+    body TEXT NOT NULL,
+    open INTEGER NOT NULL DEFAULT 1,
+    word TEXT,
+    resolution TEXT,
+    resolved_by TEXT,
+    resolved_at INTEGER,
+    used_at INTEGER,
+    void_at INTEGER
+) STRICT;
+CREATE INDEX approvals_by_session ON approvals (session);
+CREATE INDEX approvals_open ON approvals (session) WHERE open = 1;
+
+CREATE TABLE grants (
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    session TEXT NOT NULL,
+    workspace ANY NOT NULL,
+    life TEXT NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER,
+    body TEXT NOT NULL,
+    run TEXT NOT NULL,
+    call TEXT NOT NULL,
+    digest TEXT NOT NULL
+) STRICT;
+CREATE INDEX grants_by_session ON grants (session) WHERE life = 'session';
+CREATE INDEX grants_by_workspace ON grants (workspace) WHERE life = 'kept';
+CREATE TRIGGER grants_end_with_their_session AFTER DELETE ON sessions BEGIN
+    DELETE FROM grants WHERE session = OLD.id AND life = 'session';
 END;
 "];
 

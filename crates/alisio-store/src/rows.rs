@@ -4,7 +4,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use alisio_protocol::{CallId, Effect, Message, RunId, SessionId, Sha256, Usage};
+use alisio_protocol::{
+    Approval, CallId, Effect, Grant, Message, Resolution, RunId, SessionId, Sha256, Usage,
+};
 use serde::{Deserialize, Serialize};
 
 /// What a commit promises.
@@ -233,4 +235,42 @@ pub struct Removed {
     pub spill_folders: u64,
     /// Lock files that a killed process left.
     pub lock_files: u64,
+}
+
+/// A question that nobody has answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PendingApproval {
+    /// The question; its deadline is the present one.
+    pub approval: Approval,
+    /// Whether a process still waits. Without one the question counts as dropped and can't be answered.
+    pub owner_alive: bool,
+}
+
+/// A kept question, answered or not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApprovalRow {
+    /// The question; its deadline is the present one.
+    pub approval: Approval,
+    /// How it ended; `None` while it waits. One whose process is gone is [`Resolution::Dropped`], also before somebody
+    /// writes that down.
+    pub resolution: Option<Resolution>,
+    /// Who or what ended it: `terminal`, `embedder`, …
+    pub by: Option<String>,
+    /// When it ended: milliseconds since 1970.
+    pub resolved_at: Option<i64>,
+    /// Whether the call that was let run has begun.
+    pub used: bool,
+    /// Whether the leave to run ended before the call began.
+    pub void: bool,
+}
+
+/// What an answer did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolved {
+    /// How the question ended that was answered.
+    pub resolution: Resolution,
+    /// The other questions of the session that ended with it, in the order in which they were asked.
+    pub fanned_out: Vec<(String, Resolution)>,
+    /// What is remembered.
+    pub grant: Option<Grant>,
 }

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use alisio_protocol::{RunId, SessionId, Usage};
 use rusqlite::types::{Value, ValueRef};
@@ -158,11 +159,21 @@ impl Store {
         }
     }
 
-    /// Becomes the one writer of a session. Runs that a dead process left running are interrupted from here on.
+    /// Becomes the one writer of a session. Runs that a dead process left running are interrupted from here on; its
+    /// questions are dropped and its unused answers void, which the ledger tells with the time of the system's clock.
     ///
     /// # Errors
     /// [`StoreError::Locked`] when another process, or another writer of this one, has it; [`StoreError::NoSession`].
     pub fn lock(&self, session: &SessionId) -> Result<SessionWriter, StoreError> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.lock_at(session, now.as_millis() as i64)
+    }
+
+    /// Does as [`Store::lock`] and takes the time, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// As [`Store::lock`].
+    pub fn lock_at(&self, session: &SessionId, now_ms: i64) -> Result<SessionWriter, StoreError> {
         check_id(session)?;
         let missing = || StoreError::NoSession(session.as_str().to_owned());
         self.read(|connection| session_key(connection, session))?.ok_or_else(missing)?;
@@ -184,6 +195,7 @@ impl Store {
                 Ok(())
             })?;
         }
+        self.bury_approvals(session, key, now_ms)?;
         Ok(SessionWriter::new(self.clone(), session.clone(), key, held))
     }
 
@@ -260,7 +272,7 @@ pub(crate) fn existing_key(connection: &Connection, session: &SessionId) -> Resu
 }
 
 /// A path as a value: text where it is UTF-8, so that people can read the table, else its bytes.
-fn path_value(path: &Path) -> Value {
+pub(crate) fn path_value(path: &Path) -> Value {
     match path.to_str() {
         Some(text) => Value::Text(text.to_owned()),
         None => Value::Blob(path.as_os_str().as_bytes().to_vec()),

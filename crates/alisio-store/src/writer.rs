@@ -1,6 +1,6 @@
 //! The one writer of a session, and what can be written in one transaction.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
 use alisio_protocol::{CallId, Event, EventId, Message, RunId, SessionId, ToolResult, Usage};
@@ -64,9 +64,14 @@ impl SessionWriter {
         act: impl FnOnce(&Tx<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let blobs = &self.store.inner.blobs;
-        self.store.write(durability, |connection, written| {
-            act(&Tx { connection, blobs, written, session: self.key })
-        })
+        let rings = Cell::new(false);
+        let result = self.store.write(durability, |connection, written| {
+            act(&Tx { connection, blobs, written, session: self.key, rings: &rings })
+        })?;
+        if rings.get() {
+            self.store.ring(&self.session);
+        }
+        Ok(result)
     }
 
     /// Records of every uncertain call that its outcome is unknown, as its result, and returns those calls. Nothing is
@@ -81,10 +86,12 @@ impl SessionWriter {
 
 /// An open transaction of a session.
 pub struct Tx<'a> {
-    connection: &'a Connection,
+    pub(crate) connection: &'a Connection,
     blobs: &'a Blobs,
     written: &'a RefCell<Vec<PathBuf>>,
-    session: i64,
+    pub(crate) session: i64,
+    /// Set where others wait for what was written: the commit then rings.
+    pub(crate) rings: &'a Cell<bool>,
 }
 
 impl Tx<'_> {

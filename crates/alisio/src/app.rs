@@ -16,7 +16,7 @@ use alisio_host::workspace::{Workspace, is_broad};
 use alisio_policy::{Authority, Issuer};
 use alisio_protocol::{Effect, EffectSet};
 use alisio_providers::{OpenAiCompatible, Secret, Settings};
-use alisio_sdk::{InstructionSource, Provider};
+use alisio_sdk::{InstructionSource, Provider, Tool};
 use alisio_store::config::{self, Loaded, Overrides, Sources};
 use alisio_store::dirs::{Dirs, Env};
 use alisio_store::trust::{self, Status};
@@ -223,14 +223,22 @@ impl App {
         }
         workspace = workspace.with_read_only(spill_folder).map_err(CommandError::failed)?;
         let instructions = self.instructions(config);
-        let processes = Processes::new(process_options(authority)?);
-        let tools = alisio_tools::builtin(alisio_tools::ToolHost {
-            workspace: Arc::new(workspace),
-            processes,
-            instructions: instructions.clone(),
-        });
+        let tools = tools(workspace, authority, instructions.clone())?;
         Ok(Engine { provider, registry: Registry::new(tools), instructions, issuer: Issuer::new(), clock: Clock::System })
     }
+}
+
+/// Makes the built-in tools of a run.
+pub fn tools(
+    workspace: Workspace,
+    authority: &Authority,
+    instructions: Arc<dyn InstructionSource>,
+) -> Result<Vec<Arc<dyn Tool>>, CommandError> {
+    Ok(alisio_tools::builtin(alisio_tools::ToolHost {
+        workspace: Arc::new(workspace),
+        processes: Processes::new(process_options(authority)?),
+        instructions,
+    }))
 }
 
 /// What the engine of a run is made of.

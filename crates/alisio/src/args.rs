@@ -76,6 +76,8 @@ pub enum Command {
     Setup(SetupArgs),
     /// Says what Alisio found on this machine and what is missing.
     Doctor,
+    /// Lists the tools, their effects, and what the given flags make of them.
+    Tools(ToolsArgs),
     /// Lists, shows, exports, repairs and deletes kept sessions.
     #[command(subcommand)]
     Sessions(SessionsCommand),
@@ -163,6 +165,16 @@ pub struct ResumeArgs {
     pub session: Option<String>,
     /// What to do next; `-` reads it from standard input.
     pub prompt: Option<String>,
+    #[command(flatten)]
+    pub permissions: Permissions,
+}
+
+/// Arguments of `tools`.
+#[derive(Debug, Args)]
+pub struct ToolsArgs {
+    /// Prints the page of the documentation instead (Markdown).
+    #[arg(long, hide = true)]
+    pub markdown: bool,
     #[command(flatten)]
     pub permissions: Permissions,
 }

@@ -9,4 +9,5 @@ pub mod resume;
 pub mod run;
 pub mod sessions;
 pub mod setup;
+pub mod tools;
 pub mod trust;

@@ -48,6 +48,7 @@ fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::Demo(args) => commands::demo::run(app()?, args),
         Command::Setup(args) => commands::setup::run(&app()?, &args),
         Command::Doctor => commands::doctor::run(&app()?),
+        Command::Tools(args) => commands::tools::run(&app()?, &args),
         Command::Sessions(command) => commands::sessions::run(&app()?, command),
         Command::Trust(command) => commands::trust::run(&app()?, command),
         Command::Config(command) => commands::config::run(&app()?, command),

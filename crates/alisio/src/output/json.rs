@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Stdout, Write};
 use alisio_engine::Outcome;
 use alisio_protocol::Event;
 
-use super::Surface;
+use super::{Surface, harmless};
 
 /// Writes events as JSON Lines to standard output.
 pub struct JsonLines {
@@ -29,8 +29,11 @@ impl Surface for JsonLines {
         self.out.flush()
     }
 
-    fn end(&mut self, _: &Outcome, lines: &[String]) -> io::Result<()> {
+    fn end(&mut self, outcome: &Outcome, lines: &[String]) -> io::Result<()> {
         let mut err = io::stderr().lock();
+        if let Some(error) = &outcome.error {
+            writeln!(err, "{}: {}", outcome.status, harmless(error))?;
+        }
         lines.iter().try_for_each(|line| writeln!(err, "{line}"))
     }
 }

@@ -48,7 +48,7 @@ fn seeds() -> Vec<u64> {
     match number("ALISIO_CRASH_SEED") {
         Some(seed) => vec![seed; usize::try_from(runs.unwrap_or(1)).expect("a small number")],
         None => {
-            let first = u64::from(uuid::Uuid::now_v7().as_fields().3[7]) << 32 | u64::from(std::process::id());
+            let first = u64::from(uuid::Uuid::now_v7().as_fields().0) << 16 | u64::from(std::process::id());
             (first..).take(usize::try_from(runs.unwrap_or(30)).expect("a small number")).collect()
         }
     }

@@ -8,7 +8,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::rig::{Rig, Ran, finish, tree};
+use crate::rig::{Ran, Rig, finish, tree};
 
 #[test]
 fn the_demo_needs_nothing_and_ends_with_a_passing_test() {
@@ -47,7 +47,9 @@ fn setup_verifies_and_writes_no_key() {
     let rig = Rig::saying("ok");
     fs::write(rig.config_file(), r#"{"limits": {"maxTurns": 7}}"#).expect("the folder is there");
     let url = rig.server.base_url();
-    setup(&rig, &["--base-url", &url, "--api-key-env", "MY_KEY"], Some("sk-secret")).expect(0).prints(&["it answers", "config.json"]);
+    setup(&rig, &["--base-url", &url, "--api-key-env", "MY_KEY"], Some("sk-secret"))
+        .expect(0)
+        .prints(&["it answers", "config.json"]);
     assert!(rig.server.requests().iter().any(|request| request.method == "POST"), "a real request");
     let text = fs::read_to_string(rig.config_file()).expect("it was written");
     let file: Value = serde_json::from_str(&text).expect("it is JSON");
@@ -63,7 +65,9 @@ fn setup_verifies_and_writes_no_key() {
 fn setup_for_a_project_waits_for_trust() {
     let rig = Rig::saying("ok");
     let before = fs::read(rig.config_file()).expect("it is there");
-    setup(&rig, &["--project", "--no-key", "--base-url", &rig.server.base_url()], None).expect(0).prints(&["trust"]);
+    setup(&rig, &["--project", "--no-key", "--base-url", &rig.server.base_url()], None)
+        .expect(0)
+        .prints(&["trust"]);
     let file: Value = serde_json::from_str(&rig.read(".alisio/config.json")).expect("it is JSON");
     assert_eq!(file["provider"]["auth"], "none");
     assert_eq!(fs::read(rig.config_file()).expect("it is there"), before);
@@ -89,16 +93,47 @@ fn setup_explains_what_fails_and_writes_nothing() {
     drop(free);
     let refusing = Rig::new(json!([{"fault": "http-401", "repeat": 9}]));
     let several = Rig::with(
-        serde_json::from_value(json!({"models": [{"id": "a"}, {"id": "b"}], "turns": [{"text": "ok"}]})).expect("valid"),
+        serde_json::from_value(json!({"models": [{"id": "a"}, {"id": "b"}], "turns": [{"text": "ok"}]}))
+            .expect("valid"),
     );
     let none = service_without_models();
     let url = |rig: &Rig| rig.server.base_url();
     for (rig, args, key, code, words) in [
-        (&refusing, vec!["--base-url".into(), url(&refusing), "--api-key-env".into(), "MY_KEY".into()], Some("sk-wrong"), 1, &["401", "check the key in MY_KEY"][..]),
-        (&refusing, vec!["--base-url".into(), url(&refusing), "--api-key-env".into(), "MY_KEY".into()], None, 2, &["`MY_KEY` is not set", "--no-key"]),
-        (&refusing, vec!["--base-url".into(), closed.clone(), "--no-key".into()], None, 1, &["can be reached"]),
-        (&several, vec!["--base-url".into(), url(&several), "--no-key".into()], None, 2, &["several models", "a, b"]),
-        (&several, vec!["--base-url".into(), none, "--no-key".into()], None, 2, &["lists no model", "--model ID"]),
+        (
+            &refusing,
+            vec!["--base-url".into(), url(&refusing), "--api-key-env".into(), "MY_KEY".into()],
+            Some("sk-wrong"),
+            1,
+            &["401", "check the key in MY_KEY"][..],
+        ),
+        (
+            &refusing,
+            vec!["--base-url".into(), url(&refusing), "--api-key-env".into(), "MY_KEY".into()],
+            None,
+            2,
+            &["`MY_KEY` is not set", "--no-key"],
+        ),
+        (
+            &refusing,
+            vec!["--base-url".into(), closed.clone(), "--no-key".into()],
+            None,
+            1,
+            &["can be reached"],
+        ),
+        (
+            &several,
+            vec!["--base-url".into(), url(&several), "--no-key".into()],
+            None,
+            2,
+            &["several models", "a, b"],
+        ),
+        (
+            &several,
+            vec!["--base-url".into(), none, "--no-key".into()],
+            None,
+            2,
+            &["lists no model", "--model ID"],
+        ),
     ] {
         let before = fs::read(rig.config_file()).expect("it is there");
         let args: Vec<_> = args.iter().map(String::as_str).collect();
@@ -118,7 +153,8 @@ fn doctor_changes_nothing() {
         rig.alisio(&["doctor"]).expect(0).prints(&["git", "scripted", "nothing is missing"]);
         // What SQLite keeps in the `-shm` file is a cache in shared memory; every reader touches it.
         let is_cache = |path: &Path| path.extension().is_some_and(|extension| extension == "sqlite-shm");
-        let after = tree(&rig.path("")).into_iter().filter(|file| !before.contains(file) && !is_cache(&file.0));
+        let after =
+            tree(&rig.path("")).into_iter().filter(|file| !before.contains(file) && !is_cache(&file.0));
         let changed: Vec<_> = after.map(|file| file.0).collect();
         assert_eq!(changed, [PathBuf::new(); 0]);
         // And again where there is a database.
@@ -141,8 +177,12 @@ fn doctor_names_what_is_missing() {
 #[test]
 fn help_manual_and_completions_name_every_command() {
     let rig = Rig::saying("");
-    let commands = ["run", "resume", "demo", "setup", "doctor", "sessions", "trust", "config", "context", "completions"];
-    let mut texts: Vec<_> = ["bash", "zsh", "fish"].iter().map(|shell| rig.alisio(&["completions", shell]).expect(0).stdout).collect();
+    let commands =
+        ["run", "resume", "demo", "setup", "doctor", "sessions", "trust", "config", "context", "completions"];
+    let mut texts: Vec<_> = ["bash", "zsh", "fish"]
+        .iter()
+        .map(|shell| rig.alisio(&["completions", shell]).expect(0).stdout)
+        .collect();
     texts.push(rig.alisio(&["--help"]).expect(0).stdout);
     texts.push(rig.alisio(&["man"]).expect(0).stdout);
     for text in texts {

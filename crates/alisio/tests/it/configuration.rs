@@ -13,9 +13,17 @@ fn mistakes_are_named_with_their_place() {
         ("an unknown section", r#"{"provder": {}}"#, &["provder", "provider"]),
         ("a wrong type", r#"{"limits": {"maxTurns": "three"}}"#, &["limits.maxTurns"]),
         ("out of range", r#"{"limits": {"maxTurns": 101}}"#, &["limits.maxTurns", "100"]),
-        ("a word that is none of those", r#"{"provider": {"apiMode": "grpc"}}"#, &["provider.apiMode", "responses"]),
+        (
+            "a word that is none of those",
+            r#"{"provider": {"apiMode": "grpc"}}"#,
+            &["provider.apiMode", "responses"],
+        ),
         ("not a web address", r#"{"provider": {"baseURL": "ftp://x"}}"#, &["provider.baseURL"]),
-        ("credentials in the address", r#"{"provider": {"baseURL": "http://u:sk-pass@x/v1"}}"#, &["provider.baseURL"]),
+        (
+            "credentials in the address",
+            r#"{"provider": {"baseURL": "http://u:sk-pass@x/v1"}}"#,
+            &["provider.baseURL"],
+        ),
         ("a key twice", "{\"limits\": {\"maxTurns\": 3,\n \"maxTurns\": 4}}", &["maxTurns", "line 2"]),
         ("a comma too many", "{\n  \"limits\": {},\n}", &["line 3", "column"]),
         ("no object", "[]", &["config.json"]),
@@ -60,7 +68,8 @@ fn show_has_every_key_with_its_origin() {
     }
     let shown = rig.alisio(&["config", "show", "--json"]).expect(0);
     let shown: Value = serde_json::from_str(&shown.stdout).expect("it is JSON");
-    let keys: Vec<_> = shown["keys"].as_array().expect("a list").iter().filter_map(|k| k["key"].as_str()).collect();
+    let keys: Vec<_> =
+        shown["keys"].as_array().expect("a list").iter().filter_map(|k| k["key"].as_str()).collect();
     let schema: Value = serde_json::from_str(&rig.alisio(&["config", "schema"]).stdout).expect("it is JSON");
     for section in ["provider", "limits", "context", "agents"] {
         let properties = &schema["properties"][section];
@@ -82,7 +91,13 @@ fn show_and_doctor_never_tell_a_secret() {
             "transport": "stdio", "command": "true", "args": [], "env": {"TOKEN": "sk-in-mcp"},
         }}},
     }));
-    for args in [&["config", "show"][..], &["config", "show", "--json"], &["doctor"], &["run", "hello"], &["run", "--json", "hello"]] {
+    for args in [
+        &["config", "show"][..],
+        &["config", "show", "--json"],
+        &["doctor"],
+        &["run", "hello"],
+        &["run", "--json", "hello"],
+    ] {
         let mut command = rig.command(args);
         command.env("MY_KEY", "sk-in-env").env("OPENAI_API_KEY", "sk-other");
         let ran = finish(command.spawn().expect("the binary starts")).expect(0);
@@ -95,7 +110,8 @@ fn show_and_doctor_never_tell_a_secret() {
 #[test]
 fn the_schema_is_the_published_one() {
     let published = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/config.schema.json");
-    let published: Value = serde_json::from_str(&fs::read_to_string(published).expect("it is there")).expect("it is JSON");
+    let published: Value =
+        serde_json::from_str(&fs::read_to_string(published).expect("it is there")).expect("it is JSON");
     let printed = Rig::saying("").alisio(&["config", "schema"]).expect(0).stdout;
     assert_eq!(serde_json::from_str::<Value>(&printed).expect("it is JSON"), published);
 }
@@ -105,4 +121,26 @@ fn no_model_is_explained() {
     let rig = Rig::saying("ok");
     fs::remove_file(rig.config_file()).expect("it was there");
     rig.alisio(&["run", "hello"]).expect(2).says(&["no model is configured", "alisio setup", "--model"]);
+}
+
+#[test]
+fn the_folders_of_the_desktop_s_standard_are_used_where_ours_are_not_named() {
+    let rig = Rig::saying("ok");
+    let text = fs::read(rig.config_file()).expect("it is there");
+    for (variables, config, state) in [
+        (&[][..], "home/.config/alisio", "home/.local/state/alisio"),
+        (&[("XDG_CONFIG_HOME", "xdg/c"), ("XDG_STATE_HOME", "xdg/s")], "xdg/c/alisio", "xdg/s/alisio"),
+    ] {
+        fs::create_dir_all(rig.path(config)).expect("the folder is writable");
+        fs::write(rig.path(config).join("config.json"), &text).expect("the folder is writable");
+        let mut command = rig.command(&["run", "hello"]);
+        command.env_remove("ALISIO_CONFIG_HOME").env_remove("ALISIO_STATE_HOME");
+        command.envs(variables.iter().map(|(name, value)| (name, rig.path(value))));
+        finish(command.spawn().expect("the binary starts")).expect(0);
+        assert!(rig.path(state).join("sessions.sqlite").is_file(), "{state}");
+        let mode = std::os::unix::fs::PermissionsExt::mode(
+            &fs::metadata(rig.path(state)).expect("it is there").permissions(),
+        );
+        assert_eq!(mode & 0o077, 0, "only the owner reads the state");
+    }
 }

@@ -21,7 +21,12 @@ fn every_exit_code_by_a_real_case() {
         ("an unknown agent", json!([]), &["run", "--agent", "frob", "go"], 2),
         ("a directory that is not there", json!([]), &["--cwd", "/nowhere/at/all", "run", "go"], 2),
         ("turns are used up", json!([{"calls": read}]), &["run", "--max-turns", "1", "go"], 3),
-        ("time is used up", json!([{"delayMs": 60000, "text": "late"}]), &["run", "--timeout", "500ms", "go"], 3),
+        (
+            "time is used up",
+            json!([{"delayMs": 60000, "text": "late"}]),
+            &["run", "--timeout", "500ms", "go"],
+            3,
+        ),
         ("refused", json!([{"calls": outside}, {"text": "a pity"}]), &["run", "go"], 4),
     ] {
         let rig = Rig::new(turns);
@@ -34,7 +39,14 @@ fn every_exit_code_by_a_real_case() {
 fn the_help_documents_the_codes() {
     let help = Rig::saying("").alisio(&["--help"]).expect(0).stdout;
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    for words in ["0 done", "1 run failed", "2 usage or configuration", "3 stopped by a limit", "4 something needed approval", "130 interrupted"] {
+    for words in [
+        "0 done",
+        "1 run failed",
+        "2 usage or configuration",
+        "3 stopped by a limit",
+        "4 something needed approval",
+        "130 interrupted",
+    ] {
         assert!(help.contains(words), "{words}: {help}");
     }
 }
@@ -57,22 +69,32 @@ fn send(child: &Child, signal: Signal) {
 }
 
 #[test]
-fn one_signal_ends_the_run_cleanly() {
-    for (signal, name) in [(Signal::INT, "SIGINT"), (Signal::TERM, "SIGTERM")] {
-        let (rig, child, pids) = working();
-        send(&child, signal);
-        let ran = finish(child).expect(130);
-        let cancelled = ran.events_of("run_cancelled");
-        assert!(cancelled[0]["data"]["error"].as_str().is_some_and(|error| error.contains(name)), "{cancelled:?}");
-        for pid in &pids {
-            until("the processes of the run are gone", || !runs(pid));
-        }
-        let session = cancelled[0]["sessionId"].as_str().expect("events name their session");
-        let exported = rig.alisio(&["sessions", "export", session]).expect(0);
-        assert_eq!(exported.events_of("run_cancelled"), cancelled);
-        // The call was cut; its outcome is not known, and that is said.
-        rig.alisio(&["resume", session]).expect(0).prints(&["cancelled"]);
+fn one_interrupt_ends_the_run_cleanly() {
+    ends_cleanly(Signal::INT, "SIGINT");
+}
+
+#[test]
+fn a_request_to_terminate_ends_the_run_cleanly() {
+    ends_cleanly(Signal::TERM, "SIGTERM");
+}
+
+fn ends_cleanly(signal: Signal, name: &str) {
+    let (rig, child, pids) = working();
+    send(&child, signal);
+    let ran = finish(child).expect(130);
+    let cancelled = ran.events_of("run_cancelled");
+    assert!(
+        cancelled[0]["data"]["error"].as_str().is_some_and(|error| error.contains(name)),
+        "{cancelled:?}"
+    );
+    for pid in &pids {
+        until("the processes of the run are gone", || !runs(pid));
     }
+    let session = cancelled[0]["sessionId"].as_str().expect("events name their session");
+    let exported = rig.alisio(&["sessions", "export", session]).expect(0);
+    assert_eq!(exported.events_of("run_cancelled"), cancelled);
+    // The call was cut; its outcome is not known, and that is said.
+    rig.alisio(&["resume", session]).expect(0).prints(&["cancelled"]);
 }
 
 #[test]

@@ -32,13 +32,15 @@ const TABLE: &[(&[&str], Is, Is)] = &[
     (&["--agent", "plan", "--allow-write", "--allow-process"],          Denied,      Denied),
 ];
 
-const READS: [&str; 6] = ["read_file", "list_files", "search_text", "git_status", "git_diff", "context_explain"];
+const READS: [&str; 6] =
+    ["read_file", "list_files", "search_text", "git_status", "git_diff", "context_explain"];
 
 #[derive(Clone, Copy, Debug)]
 enum Surface {
     Run,
     RunJson,
     Resume,
+    ResumeJson,
 }
 
 impl Surface {
@@ -47,11 +49,14 @@ impl Surface {
         let mut args = match self {
             Self::Run => vec!["run", "do it"],
             Self::RunJson => vec!["run", "--json", "do it"],
-            Self::Resume => {
+            Self::Resume | Self::ResumeJson => {
                 session = rig.session("hello");
                 vec!["resume", &session, "do it"]
             }
         };
+        if matches!(self, Self::ResumeJson) {
+            args.push("--json");
+        }
         args.extend(flags);
         rig.alisio(&args)
     }
@@ -68,11 +73,16 @@ fn script(calls: Value) -> Value {
 #[test]
 fn flags_effects_and_surfaces() {
     let acts = [
-        ("write", "write_file", json!({"path": "written", "content": "x\n", "expectedHash": null}), "edit_file"),
+        (
+            "write",
+            "write_file",
+            json!({"path": "written", "content": "x\n", "expectedHash": null}),
+            "edit_file",
+        ),
         ("process", "shell", json!({"command": "echo x > ran"}), "run_process"),
     ];
     for (flags, write, process) in TABLE {
-        for surface in [Surface::Run, Surface::RunJson, Surface::Resume] {
+        for surface in [Surface::Run, Surface::RunJson, Surface::Resume, Surface::ResumeJson] {
             for ((effect, tool, arguments, sibling), is) in acts.iter().zip([write, process]) {
                 let case = format!("{flags:?} {effect} {surface:?}");
                 let rig = Rig::new(script(json!([{"name": tool, "arguments": arguments}])));
@@ -80,7 +90,11 @@ fn flags_effects_and_surfaces() {
                 let n = rig.server.request_count();
                 let offered = rig.offered(n - 1);
                 for name in [tool, sibling] {
-                    assert_eq!(offered.iter().any(|o| o == name), *is == Allowed, "{case}: {name} in {offered:?}");
+                    assert_eq!(
+                        offered.iter().any(|o| o == name),
+                        *is == Allowed,
+                        "{case}: {name} in {offered:?}"
+                    );
                 }
                 for name in READS {
                     assert!(offered.iter().any(|o| o == name), "{case}: {name} in {offered:?}");
@@ -146,7 +160,8 @@ fn a_path_outside_is_refused_with_the_resolved_path_and_the_remedies() {
 fn declared_directories_open_and_read_only_closes_them() {
     let opened = |configure: bool, flags: &[&str]| {
         let rig = Rig::calling("read_file", json!({"path": "../outside/secret.txt"}));
-        fs::write(rig.path("outside").join("secret.txt"), "the word is quince\n").expect("the folder is there");
+        fs::write(rig.path("outside").join("secret.txt"), "the word is quince\n")
+            .expect("the folder is there");
         if configure {
             // Relative to the file that says it, not to the workspace.
             rig.configure(json!({"additionalDirectories": ["../outside"]}));
@@ -167,8 +182,13 @@ fn declared_directories_open_and_read_only_closes_them() {
 
 #[test]
 fn an_opened_directory_does_not_allow_to_write_there() {
-    for (flags, code) in [(&["--add-dir", "../outside"][..], 4), (&["--add-dir", "../outside", "--allow-write"], 0)] {
-        let rig = Rig::calling("write_file", json!({"path": "../outside/new", "content": "x", "expectedHash": null}));
+    for (flags, code) in
+        [(&["--add-dir", "../outside"][..], 4), (&["--add-dir", "../outside", "--allow-write"], 0)]
+    {
+        let rig = Rig::calling(
+            "write_file",
+            json!({"path": "../outside/new", "content": "x", "expectedHash": null}),
+        );
         rig.alisio(&[&["run", "do it"][..], flags].concat()).expect(code);
         assert_eq!(rig.path("outside").join("new").exists(), code == 0);
     }
@@ -185,5 +205,8 @@ fn an_alisio_that_a_tool_starts_may_do_no_more_than_the_run_above_it() {
     crate::rig::finish(child).expect(0);
     assert!(!rig.workspace().join("written").exists());
     let offered = rig.offered(0);
-    assert!(offered.iter().any(|name| name == "shell") && !offered.iter().any(|name| name == "write_file"), "{offered:?}");
+    assert!(
+        offered.iter().any(|name| name == "shell") && !offered.iter().any(|name| name == "write_file"),
+        "{offered:?}"
+    );
 }

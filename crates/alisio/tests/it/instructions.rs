@@ -42,7 +42,8 @@ fn a_write_where_instructions_are_unseen_comes_back_first() {
     assert!(results[0].contains("Say sorb.") && results[0].starts_with("not run yet"), "{results:?}");
     assert!(results[1].starts_with("wrote `sub/new.txt`"), "{results:?}");
     assert_eq!(rig.read("sub/new.txt"), "x\n");
-    let failed: Vec<_> = ran.events_of("tool_completed").iter().map(|e| e["data"]["isError"].clone()).collect();
+    let failed: Vec<_> =
+        ran.events_of("tool_completed").iter().map(|e| e["data"]["isError"].clone()).collect();
     assert_eq!(failed, [json!(true), json!(false)]);
 }
 
@@ -66,5 +67,9 @@ fn instructions_are_bounded() {
     rig.write("AGENTS.md", format!("{}the last word", "long line\n".repeat(1000)));
     rig.alisio(&["run", "hello"]).expect(0);
     let system = rig.system(0);
-    assert!(system.contains("long line") && system.contains("context.maxBytes") && !system.contains("the last word"));
+    assert!(
+        system.contains("long line")
+            && system.contains("context.maxBytes")
+            && !system.contains("the last word")
+    );
 }

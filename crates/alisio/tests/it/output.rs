@@ -34,7 +34,10 @@ fn json_lines_are_whole_ordered_and_the_ones_on_disk() {
         if EPHEMERAL.contains(&kind) {
             assert!(event.get("eventId").is_none(), "{event}");
         } else {
-            let id = event["eventId"].as_str().and_then(|id| id.parse::<u64>().ok()).unwrap_or_else(|| panic!("a durable event has an id: {event}"));
+            let id = event["eventId"]
+                .as_str()
+                .and_then(|id| id.parse::<u64>().ok())
+                .unwrap_or_else(|| panic!("a durable event has an id: {event}"));
             assert!(id > last_id, "{event}");
             last_id = id;
         }
@@ -42,7 +45,9 @@ fn json_lines_are_whole_ordered_and_the_ones_on_disk() {
     let kinds: Vec<_> = events.iter().filter_map(|event| event["type"].as_str()).collect();
     assert_eq!(kinds.first(), Some(&"run_started"));
     assert_eq!(kinds.last(), Some(&"run_completed"));
-    for kind in ["text_delta", "reasoning_delta", "tool_decided", "tool_started", "tool_completed", "turn_completed"] {
+    for kind in
+        ["text_delta", "reasoning_delta", "tool_decided", "tool_started", "tool_completed", "turn_completed"]
+    {
         assert!(kinds.contains(&kind), "{kind} in {kinds:?}");
     }
     let durable: Vec<_> = events.iter().filter(|e| e.get("eventId").is_some()).cloned().collect();
@@ -62,8 +67,13 @@ fn no_display_block_is_printed_or_sent() {
     }
     // It is kept for clients that draw it.
     let events = ran.events();
-    let export = rig.alisio(&["sessions", "export", events[0]["sessionId"].as_str().expect("an id")]).expect(0);
-    assert!(export.stdout.contains("\"diff\"") && export.stdout.contains("\"terminal\""), "{}", export.stdout);
+    let export =
+        rig.alisio(&["sessions", "export", events[0]["sessionId"].as_str().expect("an id")]).expect(0);
+    assert!(
+        export.stdout.contains("\"diff\"") && export.stdout.contains("\"terminal\""),
+        "{}",
+        export.stdout
+    );
 }
 
 #[test]
@@ -92,8 +102,13 @@ fn errors_have_no_colour_in_a_pipe_and_none_with_no_color() {
     let rig = Rig::saying("");
     for variable in ["NO_COLOR", "IRRELEVANT"] {
         let mut command = rig.command(&["run", "--agent", "frob", "x"]);
-        let ran = crate::rig::finish(command.env(variable, "1").spawn().expect("the binary starts")).expect(2);
-        assert!(ran.stderr.starts_with("error: there is no agent `frob`") && !ran.stderr.contains('\x1b'), "{}", ran.stderr);
+        let ran =
+            crate::rig::finish(command.env(variable, "1").spawn().expect("the binary starts")).expect(2);
+        assert!(
+            ran.stderr.starts_with("error: there is no agent `frob`") && !ran.stderr.contains('\x1b'),
+            "{}",
+            ran.stderr
+        );
     }
 }
 
@@ -111,7 +126,8 @@ fn control_characters_of_a_name_do_not_reach_the_tool_lines() {
 #[test]
 fn a_reader_that_goes_away_ends_the_run() {
     let rig = Rig::with(
-        serde_json::from_value(json!({"turns": [{"deltas": {"count": 20000, "text": "word "}}]})).expect("it is valid"),
+        serde_json::from_value(json!({"turns": [{"deltas": {"count": 20000, "text": "word "}}]}))
+            .expect("it is valid"),
     );
     let mut child = rig.command(&["run", "--json", "go"]).spawn().expect("the binary starts");
     drop(child.stdout.take());

@@ -8,9 +8,9 @@ use crate::rig::{Rig, finish, holds, text_of, tree};
 
 /// A whole image of one pixel.
 const PNG: &[u8] = &[
-    0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, b'I', b'H', b'D', b'R', 0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0,
-    0, 0, 0x3a, 0x7e, 0x9b, 0x55, 0, 0, 0, 10, b'I', b'D', b'A', b'T', 0x78, 0xda, 0x63, 0x60, 0, 0, 0, 2, 0, 1, 0xe5, 0x27,
-    0xde, 0xfc, 0, 0, 0, 0, b'I', b'E', b'N', b'D', 0xae, 0x42, 0x60, 0x82,
+    0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, b'I', b'H', b'D', b'R', 0, 0, 0, 1, 0, 0, 0,
+    1, 8, 0, 0, 0, 0, 0x3a, 0x7e, 0x9b, 0x55, 0, 0, 0, 10, b'I', b'D', b'A', b'T', 0x78, 0xda, 0x63, 0x60, 0,
+    0, 0, 2, 0, 1, 0xe5, 0x27, 0xde, 0xfc, 0, 0, 0, 0, b'I', b'E', b'N', b'D', 0xae, 0x42, 0x60, 0x82,
 ];
 
 fn asked(rig: &Rig) -> String {
@@ -50,7 +50,8 @@ fn images_go_with_a_prompt() {
     rig.alisio(&["run", "--attach", image, "what is it?"]).expect(0);
     let request = rig.request(0).to_string();
     assert!(request.contains("data:image/png;base64,iVBORw0KGgo"), "{request}");
-    rig.alisio(&["run", "--api-mode", "responses", "--attach", image, "--attach", image, "what is it?"]).expect(0);
+    rig.alisio(&["run", "--api-mode", "responses", "--attach", image, "--attach", image, "what is it?"])
+        .expect(0);
     assert_eq!(rig.request(1).to_string().matches("input_image").count(), 2);
     let large = rig.write("large.png", [PNG, &vec![0; 5 * 1024 * 1024]].concat());
     let text = rig.write("text.png", "no image");
@@ -72,7 +73,9 @@ fn images_go_with_a_prompt() {
 fn flags_choose_model_service_and_format() {
     let rig = Rig::saying("ok");
     let url = rig.server.base_url();
-    rig.configure(json!({"provider": {"baseURL": "http://127.0.0.1:9/v1", "model": "configured", "auth": "none"}}));
+    rig.configure(
+        json!({"provider": {"baseURL": "http://127.0.0.1:9/v1", "model": "configured", "auth": "none"}}),
+    );
     for (mode, path) in [("chat", "/v1/chat/completions"), ("responses", "/v1/responses")] {
         rig.alisio(&["run", "--base-url", &url, "--model", "chosen", "--api-mode", mode, "hello"]).expect(0);
         let request = rig.server.requests().pop().expect("it was asked");
@@ -82,8 +85,13 @@ fn flags_choose_model_service_and_format() {
 
 #[test]
 fn the_key_is_sent_and_is_nowhere_else() {
-    let rig = Rig::calling("shell", json!({"command": "env; cat /proc/$PPID/environ | tr '\\0' '\\n'; cat notes.txt"}));
-    rig.configure(json!({"provider": {"baseURL": rig.server.base_url(), "model": "scripted", "apiKeyEnv": "MY_KEY"}}));
+    let rig = Rig::calling(
+        "shell",
+        json!({"command": "env; cat /proc/$PPID/environ | tr '\\0' '\\n'; cat notes.txt"}),
+    );
+    rig.configure(
+        json!({"provider": {"baseURL": rig.server.base_url(), "model": "scripted", "apiKeyEnv": "MY_KEY"}}),
+    );
     let secret = "sk-0123456789-secret";
     let mut command = rig.command(&["run", "--json", "--allow-process", "hello"]);
     command.env("MY_KEY", secret).env("GITHUB_TOKEN", "ghp-secret").env("RUST_LOG", "trace");
@@ -106,7 +114,9 @@ fn the_key_is_sent_and_is_nowhere_else() {
 #[test]
 fn a_refused_key_is_not_repeated_in_the_error() {
     let rig = Rig::new(json!([{"fault": "http-401", "repeat": 9}]));
-    rig.configure(json!({"provider": {"baseURL": rig.server.base_url(), "model": "scripted", "apiKeyEnv": "MY_KEY"}}));
+    rig.configure(
+        json!({"provider": {"baseURL": rig.server.base_url(), "model": "scripted", "apiKeyEnv": "MY_KEY"}}),
+    );
     let mut command = rig.command(&["run", "hello"]);
     let ran = finish(command.env("MY_KEY", "sk-wrong").spawn().expect("the binary starts")).expect(1);
     assert!(ran.stderr.contains("401") && !ran.stderr.contains("sk-wrong"), "{}", ran.stderr);

@@ -36,7 +36,9 @@ impl Rig {
 
     /// A world whose model says one text to everything.
     pub(crate) fn saying(text: &str) -> Self {
-        Self::with(serde_json::from_value(json!({"turns": [{"text": text}], "then": "last"})).expect("it is valid"))
+        Self::with(
+            serde_json::from_value(json!({"turns": [{"text": text}], "then": "last"})).expect("it is valid"),
+        )
     }
 
     /// A world whose model calls one tool and then ends.
@@ -46,13 +48,15 @@ impl Rig {
 
     /// A world with this scenario.
     pub(crate) fn with(scenario: Scenario) -> Self {
-        let folder = tempfile::Builder::new().prefix("alisio-it-").tempdir().expect("a temporary folder can be made");
+        let folder =
+            tempfile::Builder::new().prefix("alisio-it-").tempdir().expect("a temporary folder can be made");
         let server = Server::start_blocking(scenario).expect("loopback can be listened on");
         let rig = Self { folder, server };
         for path in [rig.home(), rig.workspace(), rig.path("config"), rig.path("tmp"), rig.path("outside")] {
             fs::create_dir(path).expect("the folder is new");
         }
-        fs::write(rig.workspace().join("notes.txt"), "The answer is 41.\n").expect("the workspace is writable");
+        fs::write(rig.workspace().join("notes.txt"), "The answer is 41.\n")
+            .expect("the workspace is writable");
         rig.git(&["init", "-q"]);
         rig.git(&["add", "."]);
         rig.git(&["-c", "user.name=t", "-c", "user.email=t@example.invalid", "commit", "-qm", "notes"]);
@@ -73,7 +77,8 @@ impl Rig {
 
     /// Writes the user's file: the scripted model, and these sections over it.
     pub(crate) fn configure(&self, sections: Value) {
-        let mut file = json!({"provider": {"baseURL": self.server.base_url(), "model": "scripted", "auth": "none"}});
+        let mut file =
+            json!({"provider": {"baseURL": self.server.base_url(), "model": "scripted", "auth": "none"}});
         for (key, value) in sections.as_object().expect("sections are an object") {
             file[key] = value.clone();
         }

@@ -26,7 +26,13 @@ fn list_show_and_export() {
     let rows = rig.alisio(&["sessions", "list", "--json"]).expect(0).events();
     assert_eq!((rows.len(), &rows[1]["status"], &rows[1]["messages"]), (2, &json!("completed"), &json!(4)));
     let shown = rig.alisio(&["sessions", "show", &first]).expect(0);
-    shown.prints(&["> what does it say?", "* read_file notes.txt", "The answer is 41.", "It says 41.", "resume"]);
+    shown.prints(&[
+        "> what does it say?",
+        "* read_file notes.txt",
+        "The answer is 41.",
+        "It says 41.",
+        "resume",
+    ]);
     let messages = rig.alisio(&["sessions", "show", "--json", &first]).expect(0).events();
     assert_eq!(messages.len(), 4);
     let exported = rig.alisio(&["sessions", "export", &first]).expect(0).events();
@@ -43,7 +49,9 @@ fn list_show_and_export() {
 
 #[test]
 fn resume_goes_on_and_without_a_prompt_says_how_it_stands() {
-    let rig = Rig::new(json!([{"text": "answer-a"}, {"text": "answer-b"}, {"text": "answer-c"}, {"text": "answer-d"}]));
+    let rig = Rig::new(
+        json!([{"text": "answer-a"}, {"text": "answer-b"}, {"text": "answer-c"}, {"text": "answer-d"}]),
+    );
     let id = rig.session("prompt-a");
     rig.alisio(&["resume", &id]).expect(0).prints(&["prompt-a", "last run: completed", "alisio resume"]);
     rig.alisio(&["resume"]).expect(0).prints(&[&id]);
@@ -62,7 +70,8 @@ fn resume_goes_on_and_without_a_prompt_says_how_it_stands() {
 fn ids_that_fit_none_or_several() {
     let rig = Rig::saying("ok");
     let (first, second) = (rig.session("a"), rig.session("b"));
-    let common: String = first.chars().zip(second.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect();
+    let common: String =
+        first.chars().zip(second.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect();
     assert!(!common.is_empty());
     for args in [&["resume"][..], &["sessions", "show"], &["sessions", "export"], &["sessions", "recover"]] {
         rig.alisio(&[args, &[&common]].concat()).expect(2).says(&[&first, &second]);
@@ -83,7 +92,11 @@ fn a_session_belongs_to_its_directory() {
     let elsewhere = rig.path("outside");
     let elsewhere = elsewhere.to_str().expect("it is UTF-8");
     let workspace = rig.workspace().display().to_string();
-    rig.alisio(&["--cwd", elsewhere, "resume", &id, "go on"]).expect(2).says(&["belongs to", &workspace, "--cwd"]);
+    rig.alisio(&["--cwd", elsewhere, "resume", &id, "go on"]).expect(2).says(&[
+        "belongs to",
+        &workspace,
+        "--cwd",
+    ]);
     assert_eq!(rig.server.request_count(), 1);
 }
 
@@ -159,7 +172,8 @@ fn a_killed_run_leaves_its_call_uncertain_and_its_tree_dead() {
         {"calls": [{"name": "shell", "arguments": {"command": "echo $$ > pid; sleep 300"}}]},
         {"text": "I know now"},
     ]));
-    let mut child = rig.command(&["run", "--json", "--allow-process", "go"]).spawn().expect("the binary starts");
+    let mut child =
+        rig.command(&["run", "--json", "--allow-process", "go"]).spawn().expect("the binary starts");
     let pid = rig.workspace().join("pid");
     let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
     until("the command", || !read(&pid).is_empty());
@@ -172,5 +186,9 @@ fn a_killed_run_leaves_its_call_uncertain_and_its_tree_dead() {
     assert_eq!(rig.server.request_count(), 1, "the call was not repeated and the model was not asked");
     rig.alisio(&["sessions", "recover", "--acknowledge", &id]).expect(0).prints(&["closed 1 call"]);
     rig.alisio(&["resume", &id, "go on"]).expect(0).prints(&["I know now"]);
-    assert!(rig.results()[0].contains("unknown") || rig.results()[0].contains("uncertain"), "{:?}", rig.results());
+    assert!(
+        rig.results()[0].contains("unknown") || rig.results()[0].contains("uncertain"),
+        "{:?}",
+        rig.results()
+    );
 }

@@ -40,7 +40,11 @@ fn files_that_are_no_database_of_ours() {
     let mut newer = good;
     newer[60..64].copy_from_slice(&9999_u32.to_be_bytes());
     for (name, content, words) in [
-        ("text.db", b"a diary, not a database, and long enough to be looked at by anyone\n".repeat(20), &["not a database of Alisio"][..]),
+        (
+            "text.db",
+            b"a diary, not a database, and long enough to be looked at by anyone\n".repeat(20),
+            &["not a database of Alisio"][..],
+        ),
         ("damaged.db", damaged, &["damaged", "--db FILE"]),
         ("newer.db", newer, &["schema version 9999", "newer Alisio"]),
     ] {
@@ -95,7 +99,12 @@ fn a_full_disk() {
     if ran.code == 1 {
         ran.says(&["full"]);
     } else {
-        assert!(rig.results()[0].contains("could not be stored") || rig.results()[0].contains("the beginning of the"), "{}", rig.results()[0]);
+        assert!(
+            rig.results()[0].contains("could not be stored")
+                || rig.results()[0].contains("the beginning of the"),
+            "{}",
+            rig.results()[0]
+        );
     }
 }
 
@@ -105,7 +114,9 @@ fn a_broad_workspace_is_warned_about_and_confirmed() {
     let home = rig.home();
     let home = home.to_str().expect("it is UTF-8");
     rig.alisio(&["--cwd", home, "run", "hello"]).expect(0).says(&["warning", "the workspace is"]);
-    rig.alisio(&["--cwd", home, "run", "--allow-write", "hello"]).expect(2).says(&["--allow-broad-workspace"]);
+    rig.alisio(&["--cwd", home, "run", "--allow-write", "hello"])
+        .expect(2)
+        .says(&["--allow-broad-workspace"]);
     rig.alisio(&["--cwd", home, "run", "--allow-write", "--allow-broad-workspace", "hello"]).expect(0);
     assert_eq!(rig.server.request_count(), 2);
 }

@@ -30,7 +30,12 @@ fn read_edit_and_run() {
     assert_eq!(rig.read("notes.txt"), "The answer is 42.\n");
     let results = rig.results();
     assert!(results[1].starts_with("edited `notes.txt` at line 1"), "{results:?}");
-    assert!(results[2].contains("exit code 0") && results[2].contains("The answer is 42.") && results[2].contains("1 insertion"), "{results:?}");
+    assert!(
+        results[2].contains("exit code 0")
+            && results[2].contains("The answer is 42.")
+            && results[2].contains("1 insertion"),
+        "{results:?}"
+    );
 }
 
 #[test]
@@ -39,7 +44,10 @@ fn an_edit_keeps_every_other_byte() {
     let rig = Rig::new(read_edit_run("crlf.txt", "two\nmixed", "2\nmixed", "true"));
     rig.write("crlf.txt", content);
     rig.alisio(WRITE).expect(0);
-    assert_eq!(fs::read(rig.workspace().join("crlf.txt")).expect("it is there"), b"\xef\xbb\xbfone\r\n2\r\nmixed\nlast");
+    assert_eq!(
+        fs::read(rig.workspace().join("crlf.txt")).expect("it is there"),
+        b"\xef\xbb\xbfone\r\n2\r\nmixed\nlast"
+    );
 }
 
 #[test]
@@ -59,7 +67,8 @@ fn links_are_refused_by_name() {
         },
         {"text": "done"},
     ]));
-    fs::hard_link(rig.workspace().join("notes.txt"), rig.workspace().join("hard.txt")).expect("links can be made");
+    fs::hard_link(rig.workspace().join("notes.txt"), rig.workspace().join("hard.txt"))
+        .expect("links can be made");
     std::os::unix::fs::symlink("notes.txt", rig.workspace().join("soft.txt")).expect("links can be made");
     std::os::unix::fs::symlink("../outside", rig.workspace().join("folder")).expect("links can be made");
     rig.alisio(WRITE);
@@ -126,7 +135,11 @@ fn odd_results_of_commands() {
     for (tool, arguments, words) in [
         ("run_process", json!({"command": "sh", "args": ["-c", "exit 3"]}), &["exit code 3"][..]),
         ("run_process", json!({"command": "no-such-program", "args": []}), &["no-such-program"]),
-        ("run_process", json!({"command": "printf", "args": ["%s|", "a b", "$HOME", "*"]}), &["a b|$HOME|*|"]),
+        (
+            "run_process",
+            json!({"command": "printf", "args": ["%s|", "a b", "$HOME", "*"]}),
+            &["a b|$HOME|*|"],
+        ),
         ("shell", json!({"command": "kill -9 $$"}), &["signal 9"]),
         ("shell", json!({"command": "cat; echo end of input"}), &["end of input"]),
         ("shell", json!({"command": "printf 'a\\0b\\377c'"}), &["a\u{2400}b\u{FFFD}c"]),
@@ -161,8 +174,56 @@ fn reads_and_searches_find_what_is_there() {
     let ran = rig.alisio(&["run", "--json", "go"]).expect(0);
     let results = rig.results();
     assert!(results[0].contains("notes.txt") && !results[0].contains("ignored.txt"), "{}", results[0]);
-    assert!(results[1].contains("The answer is 43.") && !results[1].contains("ignored.txt"), "{}", results[1]);
+    assert!(
+        results[1].contains("The answer is 43.") && !results[1].contains("ignored.txt"),
+        "{}",
+        results[1]
+    );
     assert!(results[2].contains("M notes.txt") && results[2].contains("?? .gitignore"), "{}", results[2]);
-    assert!(results[3].contains("-The answer is 41.") && results[3].contains("+The answer is 43."), "{}", results[3]);
+    assert!(
+        results[3].contains("-The answer is 41.") && results[3].contains("+The answer is 43."),
+        "{}",
+        results[3]
+    );
     assert_eq!(ran.events_of("tool_completed").len(), 5);
+}
+
+#[test]
+fn kept_output_is_a_root_of_its_own_session_only() {
+    let rig = Rig::new(json!([
+        {
+            "match": {"user": "make it"},
+            "calls": [{"name": "shell", "arguments": {"command": "seq 1 100000"}}],
+        },
+        {
+            "match": {"user": "make it"},
+            "captures": [{"name": "file", "from": "tool", "after": "output is in `", "until": "`"}],
+            "calls": [{"name": "write_file", "arguments": {"path": "{{capture:file}}", "content": "x", "expectedHash": null}}],
+        },
+        {"match": {"user": "make it"}, "text": "done"},
+        {
+            "match": {"user": "read it"},
+            "calls": [{"name": "read_file", "arguments": {"path": "{{capture:file}}"}}],
+        },
+        {"match": {"user": "read it"}, "text": "done"},
+    ]));
+    rig.alisio(&["run", "--allow-write", "--allow-process", "make it"]);
+    assert!(!rig.results()[1].starts_with("wrote"), "it can be read and not written: {}", rig.results()[1]);
+    rig.alisio(&["run", "read it"]).expect(4);
+    assert!(rig.results()[0].contains("outside the workspace"), "{:?}", rig.results());
+}
+
+#[test]
+fn effects_run_one_by_one_in_the_order_of_the_calls() {
+    let step = |n: u32| json!({"name": "shell", "arguments": {"command": format!("echo start {n} >> log; sleep 0.05; echo end {n} >> log")}});
+    let rig = Rig::new(json!([{"calls": [step(1), step(2), step(3)]}, {"text": "done"}]));
+    rig.alisio(WRITE).expect(0);
+    assert_eq!(rig.read("log"), "start 1\nend 1\nstart 2\nend 2\nstart 3\nend 3\n");
+}
+
+#[test]
+fn a_tool_that_does_not_exist_is_an_error_result_and_the_run_goes_on() {
+    let rig = Rig::calling("webfetch", json!({"url": "http://127.0.0.1:9/"}));
+    rig.alisio(WRITE).expect(0).prints(&["done"]);
+    assert!(rig.results()[0].contains("webfetch"), "{:?}", rig.results());
 }

@@ -11,7 +11,10 @@ use crate::rig::Rig;
 
 /// A model service that a repository would like to be asked.
 fn thief() -> Server {
-    let scenario = Scenario { then: alisio_conformance::Then::Last, ..Scenario::new(vec![Turn::text("from the thief")]) };
+    let scenario = Scenario {
+        then: alisio_conformance::Then::Last,
+        ..Scenario::new(vec![Turn::text("from the thief")])
+    };
     Server::start_blocking(scenario).expect("loopback can be listened on")
 }
 
@@ -47,9 +50,15 @@ fn a_project_file_is_inert_before_trust() {
     ] {
         let child = rig.command(args).env("MY_KEY", "sk-mine").spawn().expect("the binary starts");
         let ran = crate::rig::finish(child);
-        assert!(!ran.stdout.contains("thief") && !ran.stdout.contains(&thief.base_url()), "{args:?}: {}", ran.stdout);
+        assert!(
+            !ran.stdout.contains("thief") && !ran.stdout.contains(&thief.base_url()),
+            "{args:?}: {}",
+            ran.stdout
+        );
         if args[0] == "run" {
-            ran.expect(0).prints(&["from my own model"]).says(&["brings its own Alisio files", "alisio trust add"]);
+            ran.expect(0)
+                .prints(&["from my own model"])
+                .says(&["brings its own Alisio files", "alisio trust add"]);
         }
     }
     assert_eq!(thief.request_count(), 0);
@@ -78,7 +87,10 @@ fn trust_is_bound_to_content() {
     rig.alisio(&["trust", "add", "--yes"]).expect(0).prints(&["config.json", &thief.base_url()]);
     let (used, stderr) = asked(&["run", "hello"]);
     assert!(used && !stderr.contains("not read"), "{stderr}");
-    assert_eq!(thief.requests().last().and_then(|r| r.header("authorization").map(str::to_owned)), Some("Bearer sk-mine".into()));
+    assert_eq!(
+        thief.requests().last().and_then(|r| r.header("authorization").map(str::to_owned)),
+        Some("Bearer sk-mine".into())
+    );
     // The cache is no content.
     rig.write(".alisio/cache/webfetch/page", "text");
     assert!(asked(&["run", "hello"]).0);
@@ -91,7 +103,10 @@ fn trust_is_bound_to_content() {
         let before = fs::read(rig.workspace().join(path)).ok();
         rig.write(path, content);
         let (used, stderr) = asked(&["run", "hello"]);
-        assert!(!used && stderr.contains("changed since") && stderr.contains("alisio trust add"), "{path}: {stderr}");
+        assert!(
+            !used && stderr.contains("changed since") && stderr.contains("alisio trust add"),
+            "{path}: {stderr}"
+        );
         match before {
             Some(before) => drop(rig.write(path, before)),
             None => fs::remove_file(rig.workspace().join(path)).expect("it was just made"),
@@ -113,7 +128,9 @@ fn an_explicit_file_is_trusted_and_replaces_the_project_one() {
     let given = rig.path("given.json");
     let text = json!({"provider": {"baseURL": rig.server.base_url(), "model": "given", "auth": "none"}});
     fs::write(&given, text.to_string()).expect("the folder is writable");
-    rig.alisio(&["run", "--config", given.to_str().expect("it is UTF-8"), "hello"]).expect(0).prints(&["my own"]);
+    rig.alisio(&["run", "--config", given.to_str().expect("it is UTF-8"), "hello"])
+        .expect(0)
+        .prints(&["my own"]);
     assert_eq!(thief.request_count(), 0);
     assert_eq!(rig.request(0)["model"], "given");
 }
