@@ -242,8 +242,8 @@ def make_tree(folder, n_files=50_000):
 def sessions(bench):
     state = bench.fresh_state()
     database = state / "alisio.db"
-    fill = ["cargo", "run", "--quiet", "--release", "-p", "alisio-store", "--example", "sessions", "--"]
-    subprocess.run([*fill, str(database), str(bench.work), "10000"], cwd=ROOT, check=True)
+    fill = bench.bin / "examples" / "sessions"
+    subprocess.run([fill, str(database), str(bench.work), "10000"], check=True)
     for flags in ([], ["--all"]):
         command = [bench.alisio, "sessions", "list", *flags, "--cwd", str(bench.work), "--db", str(database)]
         result = bench.hyperfine(command, bench.environment(), runs=100)
@@ -277,8 +277,9 @@ def main():
         what = f"no row {unknown[0]}" if unknown else f"{missing[0]} is missing: apt-get install hyperfine ripgrep time git"
         sys.exit(what)
     if not arguments.no_build:
-        command = ["cargo", "build", "--release", "-p", "alisio", "-p", "alisio-conformance"]
-        subprocess.run(command, cwd=ROOT, check=True)
+        build = ["cargo", "build", "--release"]
+        subprocess.run([*build, "-p", "alisio", "-p", "alisio-conformance"], cwd=ROOT, check=True)
+        subprocess.run([*build, "-p", "alisio-store", "--example", "sessions"], cwd=ROOT, check=True)
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(arguments, pathlib.Path(folder))
         print("| what | must | aim | measured (median) | n | command |")

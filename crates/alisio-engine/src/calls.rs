@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alisio_policy::{
-    Authority, Basis, Decision, Denial, Issuer, LedgerSink, Permit, RecordError, Request, Verdict, decide,
+    Answering, Ask, Authority, Basis, Decision, Denial, Issuer, LedgerSink, Permit, RecordError, Request, decide,
 };
 use alisio_protocol::{
     CallId, ContentPart, Effect, EventKind, ToolCall, ToolMessage, ToolResult, VerdictSource, VerdictWord,
@@ -23,6 +23,7 @@ use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
 use crate::active_time::ActiveTime;
+use crate::approvals::{Approvals, Asking, covers, opened_by, settle};
 use crate::cancel::Cancel;
 use crate::clock::Clock;
 use crate::context::Context;
@@ -43,6 +44,8 @@ pub(crate) struct Calls<'a> {
     pub(crate) authority: &'a Authority,
     pub(crate) issuer: &'a Issuer,
     pub(crate) recorder: &'a Arc<Recorder>,
+    /// Absent where nobody can answer.
+    pub(crate) approvals: Option<&'a Approvals>,
     pub(crate) active: &'a ActiveTime,
     pub(crate) cancel: &'a Cancel,
     pub(crate) clock: Clock,
@@ -130,7 +133,7 @@ impl Calls<'_> {
         let mut running = Vec::with_capacity(batch.len());
         for asked in batch {
             let call = asked.call.clone();
-            let admitted = match self.admit(context, asked) {
+            let admitted = match self.admit(context, asked).await {
                 Ok(admitted) => admitted,
                 Err(fault) => {
                     round.fault = Some(RoundFault::Store(fault.to_string()));
@@ -155,7 +158,7 @@ impl Calls<'_> {
     }
 
     /// Finds, prepares, decides and records: all that comes before a call may run.
-    fn admit(&self, context: &mut Context, asked: Asked) -> Result<Admitted, RecordError> {
+    async fn admit(&self, context: &mut Context, asked: Asked) -> Result<Admitted, RecordError> {
         let call = asked.call;
         if let Some(malformed) = asked.malformed {
             return Ok(Admitted::Answered(ToolResult::error(malformed)));
@@ -169,7 +172,8 @@ impl Calls<'_> {
             Err(error) => return Ok(Admitted::Answered(ToolResult::error(error.to_string()))),
         };
         let request = prepared.request();
-        let decision = self.decide(&spec.name, spec.effect, &request);
+        let Verdict { decision, answers } =
+            self.decide(&call, &spec.name, spec.effect, &request).await.map_err(|error| RecordError(Box::new(error)))?;
         let mut instructions = None;
         if decision.is_ok() {
             instructions = context.unseen(touched(&request));
@@ -183,7 +187,7 @@ impl Calls<'_> {
             }
         }
         let writes = request.scope.writes.clone();
-        let entry = LedgerCall { calls: self, call: &call };
+        let entry = LedgerCall { calls: self, call: &call, answers: &answers };
         match self.issuer.record(request, decision, &entry) {
             Ok(Ok(permit)) => Ok(Admitted::Ready(Box::new(Ready {
                 tool: spec.name.clone(),
@@ -198,25 +202,55 @@ impl Calls<'_> {
         }
     }
 
-    /// Asks the policy. A tool that does not stand by what it declared is refused; so is a question, since no surface of
-    /// a headless run can put one.
-    fn decide(&self, tool: &str, effect: Effect, request: &Request) -> Result<Basis, Denial> {
+    /// Asks the policy, then what a person answered before, then a person. A tool that does not stand by what it declared
+    /// is refused.
+    async fn decide(
+        &self,
+        call: &ToolCall,
+        tool: &str,
+        effect: Effect,
+        request: &Request,
+    ) -> Result<Verdict, StoreError> {
         if request.effect != effect || request.tool != tool {
             let reason = format!("the call does not have the effect that `{tool}` declares");
             let basis = Basis { source: VerdictSource::Fault, reason };
-            return Err(Denial { basis, remedy: String::new(), answerable: false });
+            return Ok(Verdict::of(Err(Denial { basis, remedy: String::new(), answerable: false })));
         }
-        match decide(self.authority, request) {
-            Decision::Allow(basis) => Ok(basis),
-            Decision::Deny(denial) => Err(denial),
-            Decision::Ask(_) => Err(Denial {
-                basis: Basis {
-                    source: VerdictSource::NobodyToAsk,
-                    reason: format!("the {effect} effect needs approval and nobody can answer in this run"),
-                },
-                remedy: format!("run again with --allow-{effect}"),
-                answerable: true,
-            }),
+        let grants = self.recorder.grants(self.workspace, self.clock.now().as_millisecond())?;
+        let mut authority = self.authority.clone();
+        authority.opened.extend(grants.iter().filter_map(opened_by));
+        let mut answers = Vec::new();
+        loop {
+            // As if somebody were there: a remembered answer counts also where nobody is.
+            let with_person = Authority { answering: Answering::Person, ..authority.clone() };
+            let question = match decide(&with_person, request) {
+                Decision::Allow(basis) => return Ok(Verdict { decision: Ok(basis), answers }),
+                Decision::Deny(denial) => return Ok(Verdict::of(Err(denial))),
+                Decision::Ask(question) => question,
+            };
+            if let Some(grant) = grants.iter().find(|grant| covers(grant, request, &question)) {
+                let reason = format!("a person allowed this before (grant {})", grant.id);
+                return Ok(Verdict { decision: Ok(Basis { source: VerdictSource::Grant, reason }), answers });
+            }
+            let Some(approvals) = self.approvals else {
+                // Nobody is there, so the policy says what the refusal is.
+                let decision = match decide(&authority, request) {
+                    Decision::Allow(basis) => Ok(basis),
+                    Decision::Deny(denial) => Err(denial),
+                    Decision::Ask(_) => Err(nobody_to_ask(effect)),
+                };
+                return Ok(Verdict::of(decision));
+            };
+            let asking =
+                Asking { recorder: self.recorder, active: self.active, cancel: self.cancel, clock: self.clock };
+            let answered = approvals.ask(&asking, call, request, &question).await?;
+            let settled = settle(request, &answered.resolution);
+            answers.push(answered.request_id);
+            match question {
+                // The directory comes first; the effect is still to be decided on.
+                Ask::Directory(outside) if settled.is_ok() => authority.opened.push(outside.directory),
+                _ => return Ok(Verdict { decision: settled, answers }),
+            }
         }
     }
 
@@ -313,11 +347,13 @@ impl Calls<'_> {
 struct LedgerCall<'a> {
     calls: &'a Calls<'a>,
     call: &'a ToolCall,
+    /// The answers that the verdict rests on, which are used up with it.
+    answers: &'a [String],
 }
 
 impl LedgerSink for LedgerCall<'_> {
-    fn record(&self, verdict: &Verdict) -> Result<(), RecordError> {
-        let Self { calls, call } = self;
+    fn record(&self, verdict: &alisio_policy::Verdict) -> Result<(), RecordError> {
+        let Self { calls, call, answers } = self;
         let request = &verdict.request;
         let allowed = verdict.word == VerdictWord::Allow;
         let at = calls.clock.stamp();
@@ -347,6 +383,12 @@ impl LedgerSink for LedgerCall<'_> {
             .commit(durability, events, |tx| {
                 tx.ledger(&entry)?;
                 if allowed {
+                    let now_ms = calls.clock.now().as_millisecond();
+                    for request_id in *answers {
+                        if !tx.mark_used(request_id, &request.digest, now_ms)? {
+                            return Err(StoreError::NotPending(request_id.clone()));
+                        }
+                    }
                     tx.call_started(&CallRow {
                         run: calls.recorder.run_id().clone(),
                         call: call.id.clone(),
@@ -361,6 +403,24 @@ impl LedgerSink for LedgerCall<'_> {
             })
             .map_err(|error| RecordError(Box::new(error)))
     }
+}
+
+/// What was decided on a call, and the answers that it rests on.
+struct Verdict {
+    decision: Result<Basis, Denial>,
+    answers: Vec<String>,
+}
+
+impl Verdict {
+    fn of(decision: Result<Basis, Denial>) -> Self {
+        Self { decision, answers: Vec::new() }
+    }
+}
+
+fn nobody_to_ask(effect: Effect) -> Denial {
+    let reason = format!("the {effect} effect needs approval and nobody can answer in this run");
+    let basis = Basis { source: VerdictSource::NobodyToAsk, reason };
+    Denial { basis, remedy: format!("run again with --allow-{effect}"), answerable: true }
 }
 
 /// The paths whose instruction files matter for a call.

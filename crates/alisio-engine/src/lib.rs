@@ -5,6 +5,7 @@
 //! (`recorder.rs`). The engine knows no tool, no model service and no machine: they are handed to it.
 
 mod active_time;
+mod approvals;
 mod calls;
 mod cancel;
 mod clock;
@@ -17,6 +18,7 @@ mod run;
 mod turn;
 
 pub use active_time::{ActiveTime, PersonWait};
+pub use approvals::Approvals;
 pub use cancel::Cancel;
 pub use clock::{Clock, Stopwatch};
 pub use limits::{Limits, OutputLimit, OutputLimitSource, RetryPolicy};

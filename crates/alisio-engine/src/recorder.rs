@@ -3,9 +3,10 @@
 //! The order is the same everywhere: numbers are given out, rows and events are committed together, and only then does
 //! anyone see the events. An event that could not be stored is never shown.
 
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use alisio_protocol::{Event, EventKind, RunId, SessionId};
+use alisio_protocol::{Event, EventKind, Grant, RunId, SessionId};
 use alisio_store::{Durability, SessionWriter, StoreError, Tx};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -44,6 +45,11 @@ impl Recorder {
 
     pub(crate) fn session_id(&self) -> &SessionId {
         &self.session_id
+    }
+
+    /// What a person allowed before, in this session or for this workspace.
+    pub(crate) fn grants(&self, workspace: &Path, now_ms: i64) -> Result<Vec<Grant>, StoreError> {
+        self.state().writer.store().grants(&self.session_id, workspace, now_ms)
     }
 
     /// Shows something that is not kept.

@@ -14,6 +14,7 @@ use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::active_time::ActiveTime;
+use crate::approvals::Approvals;
 use crate::calls::{Calls, Round, RoundFault};
 use crate::cancel::Cancel;
 use crate::clock::Clock;
@@ -34,6 +35,8 @@ pub struct Engine {
     pub instructions: Arc<dyn InstructionSource>,
     /// The only maker of permits.
     pub issuer: Issuer,
+    /// Puts questions to whoever can answer; absent where nobody can.
+    pub approvals: Option<Approvals>,
     /// Tells the time.
     pub clock: Clock,
 }
@@ -397,6 +400,7 @@ impl Run<'_> {
             authority: &self.prompt.authority,
             issuer: &self.engine.issuer,
             recorder: &self.recorder,
+            approvals: self.engine.approvals.as_ref(),
             active: &self.active,
             cancel: &self.prompt.cancel,
             clock: self.engine.clock,

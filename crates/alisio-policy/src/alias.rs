@@ -104,8 +104,28 @@ pub fn is_name_of(name: &str, tool: &str) -> bool {
 
 /// Says whether the `tool` glob of a rule reaches a call of `tool`.
 pub fn reaches(glob: &Glob, tool: &str) -> bool {
-    if glob.is_literal() {
-        return is_name_of(glob.as_str(), tool);
+    Names::of(tool).are_reached_by(glob)
+}
+
+/// The names of one tool, looked up once for many rules.
+pub(crate) struct Names<'t> {
+    tool: &'t str,
+    known: Option<&'static Known>,
+}
+
+impl<'t> Names<'t> {
+    pub(crate) fn of(tool: &'t str) -> Self {
+        Self { tool, known: known(tool) }
     }
-    glob.matches(tool) || known(tool).is_some_and(|known| known.older.iter().any(|name| glob.matches(name)))
+
+    pub(crate) fn are_reached_by(&self, glob: &Glob) -> bool {
+        let name = glob.as_str();
+        if glob.is_literal() {
+            return name == self.tool
+                || self.known.is_some_and(|known| known.older.contains(&name) || known.newer.contains(&name));
+        }
+        glob.is_universal()
+            || glob.matches(self.tool)
+            || self.known.is_some_and(|known| known.older.iter().any(|name| glob.matches(name)))
+    }
 }

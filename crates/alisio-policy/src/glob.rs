@@ -23,6 +23,8 @@ pub struct Glob {
     /// What stands behind the last star.
     tail: Vec<Token>,
     has_star: bool,
+    is_literal: bool,
+    is_universal: bool,
     pairs: Vec<u16>,
 }
 
@@ -38,7 +40,16 @@ impl Glob {
         let tail = if has_star { pieces.pop().unwrap_or_default() } else { Vec::new() };
         let head = if pieces.is_empty() { Vec::new() } else { pieces.remove(0) };
         let middle = pieces.iter().filter(|piece| !piece.is_empty()).map(|piece| Search::new(piece)).collect();
-        Self { text: text.into(), head, middle, tail, has_star, pairs: required_pairs(text) }
+        Self {
+            text: text.into(),
+            head,
+            middle,
+            tail,
+            has_star,
+            is_literal: !text.contains(['*', '?']),
+            is_universal: has_star && text.bytes().all(|byte| byte == b'*'),
+            pairs: required_pairs(text),
+        }
     }
 
     /// Returns the pattern as it was written.
@@ -48,12 +59,12 @@ impl Glob {
 
     /// Says whether it matches every text.
     pub fn is_universal(&self) -> bool {
-        !self.text.is_empty() && self.text.bytes().all(|byte| byte == b'*')
+        self.is_universal
     }
 
     /// Says whether it has neither a star nor a question mark, so that it matches one text only.
     pub fn is_literal(&self) -> bool {
-        !self.text.contains(['*', '?'])
+        self.is_literal
     }
 
     /// Says whether it matches the whole of `text`.

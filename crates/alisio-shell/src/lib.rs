@@ -30,9 +30,9 @@ pub struct Budget {
 }
 
 impl Default for Budget {
-    /// 16 KiB, 24 levels and 1,000 parts: a few milliseconds at worst.
+    /// 16 KiB, 60 levels (two or three a bracket) and 1,000 parts: a few milliseconds at worst.
     fn default() -> Self {
-        Self { n_bytes: 16 * 1024, depth: 24, n_parts: 1000 }
+        Self { n_bytes: 16 * 1024, depth: 60, n_parts: 1000 }
     }
 }
 

@@ -54,6 +54,8 @@ pub(crate) enum Item {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Simple {
     pub text: String,
+    /// Its output goes to another command.
+    pub piped: bool,
     pub assignments: Vec<Assignment>,
     pub words: Vec<Word>,
     pub redirects: Vec<Redirect>,

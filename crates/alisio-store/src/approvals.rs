@@ -55,7 +55,8 @@ impl Tx<'_> {
     }
 
     /// Ends all questions of the session that wait, as `resolution` says ([`Resolution::Aborted`] for a run that is
-    /// stopped), and makes answers void whose call has not begun. Returns the questions that it ended, oldest first.
+    /// stopped), and makes answers void whose call has not begun. An ending that would let calls run counts as
+    /// [`Resolution::Aborted`]. Returns the questions that it ended, oldest first.
     ///
     /// # Errors
     /// When the database fails.
@@ -64,7 +65,12 @@ impl Tx<'_> {
         resolution: &Resolution,
         now_ms: i64,
     ) -> Result<Vec<(String, Resolution)>, StoreError> {
-        let reason = if *resolution == Resolution::Dropped { GONE } else { ABORTED };
+        let resolution = if resolution.allows() { &Resolution::Aborted } else { resolution };
+        let reason = match resolution {
+            Resolution::Dropped => GONE,
+            Resolution::Timeout => TIMED_OUT,
+            _ => ABORTED,
+        };
         let closed = close(self.connection, self.session, resolution, reason, now_ms)?;
         self.rings.set(self.rings.get() || !closed.is_empty());
         Ok(closed)
@@ -77,7 +83,9 @@ impl Tx<'_> {
     /// When the database fails.
     pub fn postpone_approvals(&self, deadline: Option<i64>) -> Result<usize, StoreError> {
         let sql = "UPDATE approvals SET deadline = ?2 WHERE session = ?1 AND open = 1 AND word IS NULL";
-        Ok(self.connection.prepare_cached(sql)?.execute(params![self.session, deadline])?)
+        let postponed = self.connection.prepare_cached(sql)?.execute(params![self.session, deadline])?;
+        self.rings.set(self.rings.get() || postponed > 0);
+        Ok(postponed)
     }
 
     /// Uses up an answer that lets a call run: to be done in the transaction that records the verdict. `digest` names
@@ -126,14 +134,17 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoApproval`], or [`StoreError::AmbiguousId`] with the newest candidates.
     pub fn approval(&self, prefix: &str) -> Result<ApprovalRow, StoreError> {
-        let mut row = self.read(|connection| {
+        let row = self.read(|connection| {
             let id = find(connection, "approvals", prefix)?
                 .ok_or_else(|| StoreError::NoApproval(prefix.to_owned()))?;
             by_id(connection, &id)
         })?;
-        if row.resolution.is_none() && !self.is_owned(row.approval.session_id.as_str()) {
-            row.resolution = Some(Resolution::Dropped);
+        if row.resolution.is_some() || self.is_owned(row.approval.session_id.as_str()) {
+            return Ok(row);
         }
+        // The owner may have ended it as its last act, after it was read.
+        let mut row = self.read(|connection| by_id(connection, &row.approval.request_id))?;
+        row.resolution.get_or_insert(Resolution::Dropped);
         Ok(row)
     }
 

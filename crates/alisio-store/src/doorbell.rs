@@ -142,5 +142,5 @@ fn check_folder(folder: &Path) -> Result<(), StoreError> {
 fn sockets(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    paths.filter(|path| path.to_str().is_some_and(|path| path.ends_with(ENDING))).collect()
+    paths.filter(|path| path.as_os_str().as_encoded_bytes().ends_with(ENDING.as_bytes())).collect()
 }

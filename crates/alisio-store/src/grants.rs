@@ -166,7 +166,7 @@ fn fill(grant: &mut Grant, approval: &Approval) -> bool {
     match grant.width {
         Width::Call => grant.digest = Some(approval.digest),
         Width::Program => grant.program = program_of(approval).map(str::to_owned),
-        Width::Directory => grant.directory.clone_from(&approval.directory),
+        Width::Directory => grant.directory = approval.directory.clone().filter(|path| is_plain(path)),
         Width::Host => grant.host = host_of(approval),
         Width::Tool | Width::Effect => return true,
     }
@@ -183,17 +183,21 @@ pub(crate) fn covers(grant: &Grant, other: &Approval) -> bool {
         Width::Program => is_same_effect && grant.program.is_some() && program_of(other) == grant.program.as_deref(),
         Width::Directory => {
             is_same_effect
-                && grant.directory.as_deref().zip(other.directory.as_deref()).is_some_and(|(granted, asked)| {
-                    let is_plain = |path: &str| {
-                        Path::new(path).is_absolute() && !path.split('/').any(|part| part == "..")
-                    };
-                    is_plain(asked) && Path::new(asked).starts_with(granted)
-                })
+                && grant
+                    .directory
+                    .as_deref()
+                    .zip(other.directory.as_deref())
+                    .is_some_and(|(granted, asked)| is_plain(asked) && Path::new(asked).starts_with(granted))
         }
         Width::Host => is_same_effect && grant.host.is_some() && host_of(other) == grant.host,
         Width::Tool => is_same_tool,
         Width::Effect => is_same_effect,
     }
+}
+
+/// Whether a path means the same wherever and whenever it is read, links aside.
+fn is_plain(path: &str) -> bool {
+    Path::new(path).is_absolute() && path.split('/').all(|part| part != "..")
 }
 
 /// The one program that every part of the command is: the word as written, so that `./git` is not `git`.
@@ -214,12 +218,14 @@ fn program_of(approval: &Approval) -> Option<&str> {
     (!word.is_empty() && parts.iter().all(is_it)).then_some(word)
 }
 
-/// The one host that the call reaches, in lower case and without a port.
+/// The one host that the call reaches, in lower case and without a port. Of a command, every part must reach it and
+/// no other: what is done beside that is not about the host.
 fn host_of(approval: &Approval) -> Option<String> {
     let Some(facts) = &approval.facts else { return host_in(&approval.target) };
-    let mut hosts = facts.parts.iter().flat_map(|part| &part.hosts).map(|host| host_in(host));
-    let first = hosts.next()??;
-    hosts.all(|host| host.as_ref() == Some(&first)).then_some(first)
+    let first = host_in(facts.parts.first()?.hosts.first()?)?;
+    let is_it = |host: &String| host_in(host).as_ref() == Some(&first);
+    let are_it = |part: &Part| !part.hosts.is_empty() && part.hosts.iter().all(is_it);
+    facts.parts.iter().all(are_it).then_some(first)
 }
 
 /// The host of a URL, or of a text that is nothing but a host and perhaps a port.
@@ -230,7 +236,11 @@ fn host_in(text: &str) -> Option<String> {
     };
     let host = match authority.strip_prefix('[') {
         Some(rest) => rest.split_once(']')?.0,
-        None => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
+        // Several colons are an address of IPv6.
+        None => match authority.split_once(':') {
+            Some((host, port)) if !port.contains(':') => host,
+            _ => authority,
+        },
     };
     let is_fit = !host.is_empty()
         && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':' | b'_'));

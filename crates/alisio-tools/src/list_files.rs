@@ -112,7 +112,7 @@ fn list(
 ) -> Result<String, String> {
     located.kind().map_err(|error| file_refusal(&error))?;
     let depth = depth.map(|depth| depth as usize);
-    let mut builder = walk::builder(located, glob)?;
+    let (mut builder, left_out) = walk::builder(located, glob)?;
     builder.max_depth(depth).sort_by_file_name(std::ffi::OsStr::cmp);
     let deadline = Deadline::new(cancel);
     let (mut text, mut count, mut unreadable, mut note) = (String::new(), 0_usize, 0_usize, None);
@@ -154,6 +154,7 @@ fn list(
         None if count == 1 => text.push_str("[1 entry]"),
         None => text.push_str(&format!("[{count} entries]")),
     }
+    unreadable += left_out.count();
     if unreadable > 0 {
         text.push_str(&format!("\n[{unreadable} could not be read]"));
     }

@@ -276,7 +276,8 @@ impl Shared<'_> {
 
     fn search_tree(&self, glob: Option<&str>) -> Result<(), String> {
         let threads = std::thread::available_parallelism().map_or(2, |threads| threads.get().clamp(2, 12));
-        let walk = walk::builder(self.located, glob)?.threads(threads).build_parallel();
+        let (mut builder, left_out) = walk::builder(self.located, glob)?;
+        let walk = builder.threads(threads).build_parallel();
         walk.run(|| {
             let mut searcher = self.searcher();
             Box::new(move |entry| {
@@ -297,6 +298,7 @@ impl Shared<'_> {
                 WalkState::Continue
             })
         });
+        self.unreadable.fetch_add(left_out.count(), Ordering::Relaxed);
         Ok(())
     }
 

@@ -224,7 +224,7 @@ impl App {
         workspace = workspace.with_read_only(spill_folder).map_err(CommandError::failed)?;
         let instructions = self.instructions(config);
         let tools = tools(workspace, authority, instructions.clone())?;
-        Ok(Engine { provider, registry: Registry::new(tools), instructions, issuer: Issuer::new(), clock: Clock::System })
+        Ok(Engine { provider, registry: Registry::new(tools), instructions, issuer: Issuer::new(), approvals: None, clock: Clock::System })
     }
 }
 

@@ -68,10 +68,10 @@ async fn every_verdict_stands_in_the_ledger_and_the_chain_is_whole() {
         .map(|entry| format!("{} {:?} {:?} {:?}", entry.tool, entry.verdict, entry.source, entry.paths))
         .collect();
     assert_snapshot!(lines.join("\n"), @r#"
-    look Allow Effect ["a"]
-    look Deny Directory ["/elsewhere/secret"]
-    save Allow Flag ["b"]
-    fetch Deny NobodyToAsk ["c"]
+    look Some(Allow) Some(Effect) ["a"]
+    look Some(Deny) Some(Directory) ["/elsewhere/secret"]
+    save Some(Allow) Some(Flag) ["b"]
+    fetch Some(Deny) Some(NobodyToAsk) ["c"]
     "#);
     assert!(matches!(rig.store.verify_ledger().unwrap(), LedgerCheck::Whole(head) if head.seq == 4));
 }

@@ -3,6 +3,7 @@
 
 #![allow(unreachable_pub, reason = "the modules of one test executable")]
 
+mod approvals;
 mod gate;
 mod limits;
 mod resume;

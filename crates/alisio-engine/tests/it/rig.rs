@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use alisio_conformance::{Scenario, ScriptedProvider};
-use alisio_engine::{Cancel, Clock, Engine, Limits, OpenSession, Outcome, Prompt, Registry, RunError};
-use alisio_policy::{Authority, Issuer};
-use alisio_protocol::{Effect, Event, EventKind, RunId, SessionId, Sha256, UserMessage};
+use alisio_engine::{Approvals, Cancel, Clock, Engine, Limits, OpenSession, Outcome, Prompt, Registry, RunError};
+use alisio_policy::{Answering, Authority, Issuer};
+use alisio_protocol::{Answer, Effect, Event, EventKind, RunId, SessionId, Sha256, UserMessage};
 use alisio_sdk::{InstructionFile, InstructionKind, InstructionSource, Provider, Tool};
 use alisio_store::{Loaded, NewSession, Store};
 use serde_json::Value;
@@ -22,6 +22,8 @@ pub struct Rig {
     pub cancel: Cancel,
     pub log: Log,
     pub nested: Vec<InstructionFile>,
+    /// Whether somebody can answer.
+    pub asks: bool,
     runs: u32,
     folder: tempfile::TempDir,
 }
@@ -56,6 +58,7 @@ impl Rig {
             cancel: Cancel::new(),
             log: Arc::default(),
             nested: Vec::new(),
+            asks: false,
             runs: 0,
             folder,
         }
@@ -99,6 +102,7 @@ impl Rig {
             registry: Registry::new(self.tools()),
             instructions: Arc::new(Nested(self.nested.clone())),
             issuer: Issuer::new(),
+            approvals: self.asks.then(|| Approvals::listen(&self.store, None).unwrap()),
             clock: Clock::Fixed("2026-01-01T00:00:01Z".parse().unwrap()),
         };
         let prompt = Prompt {
@@ -135,6 +139,24 @@ impl Rig {
         }
     }
 
+    /// Answers the questions of this rig, one after the other, as they come up.
+    pub fn answer_with(&mut self, answers: Vec<Answer>) {
+        self.asks = true;
+        self.authority.answering = Answering::Person;
+        let store = self.store.clone();
+        std::thread::spawn(move || {
+            for answer in answers {
+                let request_id = loop {
+                    if let Some(pending) = store.pending_approvals(None).unwrap().first() {
+                        break pending.approval.request_id.clone();
+                    }
+                    std::thread::sleep(std::time::Duration::from_millis(2));
+                };
+                store.resolve(&request_id, &answer, "test", 0).unwrap();
+            }
+        });
+    }
+
     pub fn loaded(&self) -> Loaded {
         self.store.lock(&self.session).unwrap().load().unwrap()
     }
@@ -164,6 +186,12 @@ fn line(kind: &EventKind) -> String {
             format!("turn_completed {turn} calls={calls} tokens={tokens}")
         }
         EventKind::ToolDecided { name, verdict, source, .. } => format!("tool_decided {name} {verdict:?} {source:?}"),
+        EventKind::ApprovalRequested { name, effect, reason, .. } => {
+            format!("approval_requested {name} {effect}: {reason}")
+        }
+        EventKind::ApprovalResolved { name, decision, resolution, .. } => {
+            format!("approval_resolved {name} {decision} ({})", resolution.word())
+        }
         EventKind::ToolStarted { name, effect, .. } => format!("tool_started {name} {effect}"),
         EventKind::ToolProgress { data, .. } => format!("tool_progress {data}"),
         EventKind::ToolCompleted { name, is_error, preview, .. } => {

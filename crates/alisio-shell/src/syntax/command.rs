@@ -106,9 +106,13 @@ impl Parser<'_> {
                 }
                 _ => {}
             }
+            let n = out.len();
             self.deeper(|parser| parser.command(out))?;
             self.blanks()?;
             if self.peek() == Some(b'|') && self.peek_at(1) != Some(b'|') {
+                if let [Item::Simple(simple)] = &mut out[n..] {
+                    simple.piped = true;
+                }
                 self.at += if self.peek_at(1) == Some(b'&') { 2 } else { 1 };
                 self.blanks_and_newlines(out)?;
             } else {

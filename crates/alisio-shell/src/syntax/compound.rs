@@ -286,7 +286,7 @@ impl Parser<'_> {
     fn is_bracket(&self) -> bool {
         let rest = &self.bytes[self.at..];
         rest.first() == Some(&b'[')
-            && rest.iter().position(|byte| *byte == b']').is_some_and(|end| {
+            && rest.iter().take(64).position(|byte| *byte == b']').is_some_and(|end| {
                 rest[1..end].iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_^:[.+".contains(byte))
             })
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::{File, FileTimes};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -61,6 +61,8 @@ const HARMLESS: &[&str] = &[
 ];
 /// Bytes of a configuration file that we let git read.
 const LONGEST_CONFIGURATION: u64 = 1024 * 1024;
+/// Bytes of an index that we copy; the largest repositories have some hundred megabytes.
+const LONGEST_INDEX: u64 = 1024 * 1024 * 1024;
 
 pub(super) struct Mirror {
     folder: TempDir,
@@ -73,6 +75,9 @@ impl Mirror {
         let root = git.root.to_owned();
         let mirror = blocking(move || {
             let repository = Repository::discover(&root)?;
+            repository.check_own(&repository.common_dir.join("objects"))?;
+            repository.check_own(&repository.common_dir.join("config"))?;
+            repository.check_own(&repository.git_dir.join("config.worktree"))?;
             let folder = tempfile::Builder::new()
                 .prefix("alisio-git-")
                 .tempdir()
@@ -176,7 +181,11 @@ impl Mirror {
             if git_dir != common_dir {
                 return Err(RepositoryError::Unknown("reference tables in a linked working tree".into()));
             }
-            self.link(&common_dir.join("reftable"), "reftable")?;
+            let tables = common_dir.join("reftable");
+            self.link(&tables, "reftable")?;
+            for table in tables.read_dir().into_iter().flatten().flatten() {
+                self.repository.check_own(&table.path())?;
+            }
         } else {
             self.write("HEAD", &self.repository.head()?)?;
         }
@@ -192,15 +201,19 @@ impl Mirror {
         let index = git_dir.join("index");
         if index.exists() {
             let fail = |source| RepositoryError::File { path: index.clone(), source };
+            self.repository.check_own(&index)?;
             self.copy_index(&index).map_err(fail)?;
         }
         Ok(())
     }
 
     fn copy_index(&self, index: &Path) -> io::Result<()> {
-        let mut from = open(index)?;
+        let from = open(index)?;
         let mut to = File::options().write(true).create_new(true).open(self.folder.path().join("index"))?;
-        io::copy(&mut from, &mut to)?;
+        if from.metadata()?.len() > LONGEST_INDEX {
+            return Err(io::Error::other("it is larger than 1 GiB"));
+        }
+        io::copy(&mut (&from).take(LONGEST_INDEX), &mut to)?;
         // Git takes a file that is as young as the index for possibly changed, so the copy must not look younger.
         to.set_times(FileTimes::new().set_modified(from.metadata()?.modified()?))
     }
@@ -222,6 +235,7 @@ impl Mirror {
         if !target.is_file() && !target.is_dir() {
             return Ok(());
         }
+        self.repository.check_own(target)?;
         let path = self.folder.path().join(name);
         symlink(target, &path).map_err(|source| RepositoryError::File { path, source })
     }

@@ -22,6 +22,8 @@ pub(crate) enum RepositoryError {
     Bare(PathBuf),
     #[error("`{0}` is a symbolic link; the git tools do not follow it")]
     Link(PathBuf),
+    #[error("`{0}` leads out of the repository through a symbolic link; the git tools do not follow it")]
+    Elsewhere(PathBuf),
     #[error("`{file}` names `{target}` as its git directory, which does not belong to it")]
     Foreign { file: PathBuf, target: PathBuf },
     #[error("the repository uses {0}, which the git tools do not know")]
@@ -93,12 +95,23 @@ impl Repository {
         }
     }
 
+    /// Checks that a part of the repository, where it is there, is its own: through a link to the index or the
+    /// branches of another one, its files would show as changes of this one.
+    pub(super) fn check_own(&self, part: &Path) -> Result<(), RepositoryError> {
+        let Ok(real) = part.canonicalize() else { return Ok(()) };
+        let is_own = [&self.git_dir, &self.common_dir]
+            .into_iter()
+            .any(|directory| directory.canonicalize().is_ok_and(|directory| real.starts_with(directory)));
+        if is_own { Ok(()) } else { Err(RepositoryError::Elsewhere(part.to_owned())) }
+    }
+
     /// Returns what a `HEAD` of ours must hold: the commit, or the name of a branch that has none yet.
     pub(super) fn head(&self) -> Result<Vec<u8>, RepositoryError> {
         let mut name = b"HEAD".to_vec();
         for _ in 0..5 {
             let directory = if name == b"HEAD" { &self.git_dir } else { &self.common_dir };
             let file = directory.join(path(&name));
+            self.check_own(&file)?;
             let value = match small_file(&file) {
                 Ok(value) => value,
                 Err(_) if name == b"HEAD" => {
@@ -128,6 +141,7 @@ impl Repository {
 
     fn packed(&self, name: &[u8]) -> Result<Option<Vec<u8>>, RepositoryError> {
         let file = self.common_dir.join("packed-refs");
+        self.check_own(&file)?;
         if !file.exists() {
             return Ok(None);
         }

@@ -166,6 +166,36 @@ pub(crate) fn nothing_of_another_repository_shows() {
         ),
         ("git link", "ln -s $THERE/.git .git", "is a symbolic link"),
         (
+            "index and objects through links",
+            "git init -q .; rm -r .git/objects; ln -s $THERE/.git/objects $THERE/.git/index .git",
+            "through a symbolic link",
+        ),
+        (
+            "index through a link, objects as alternates",
+            "git init -q .; echo $THERE/.git/objects > .git/objects/info/alternates; ln -s $THERE/.git/index .git",
+            "through a symbolic link",
+        ),
+        (
+            "branches through links",
+            "git init -q .; echo $THERE/.git/objects > .git/objects/info/alternates; rm -r .git/refs .git/HEAD; ln -s $THERE/.git/refs $THERE/.git/HEAD .git",
+            "through a symbolic link",
+        ),
+        (
+            "one branch through a link",
+            "git init -q .; echo $THERE/.git/objects > .git/objects/info/alternates; head=$(git symbolic-ref HEAD); ln -s $THERE/.git/$head .git/$head",
+            "through a symbolic link",
+        ),
+        (
+            "packed branches through a link",
+            "git init -q .; echo $THERE/.git/objects > .git/objects/info/alternates; (cd $THERE && git pack-refs --all); ln -s $THERE/.git/packed-refs .git",
+            "through a symbolic link",
+        ),
+        (
+            "shared index through a link",
+            "git init -q .; echo $THERE/.git/objects > .git/objects/info/alternates; (cd $THERE && git update-index --split-index); cp $THERE/.git/index .git; ln -s $THERE/.git/sharedindex.* .git",
+            "through a symbolic link",
+        ),
+        (
             "head outside",
             "git init -q .; echo \"ref: refs/../../../x\" > .git/HEAD",
             "a HEAD that names no branch",
@@ -186,8 +216,10 @@ pub(crate) fn nothing_of_another_repository_shows() {
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
         let text = bench.text("git_status", "{}");
         assert!(text.contains(expected), "{name}: {text}");
-        let text = bench.text("git_diff", "{}");
-        assert!(!text.contains("secret"), "{name}: {text}");
+        for input in ["{}", r#"{"staged": true}"#] {
+            let text = bench.text("git_diff", input);
+            assert!(!text.contains("secret"), "{name}: {text}");
+        }
     }
 }
 

@@ -128,3 +128,58 @@ fn plant_fifo(bench: &Bench) {
     )
     .unwrap();
 }
+
+#[test]
+fn ignore_rules_that_never_end_hold_nobody_up() {
+    let plant = |path: &std::path::Path, what: &str| {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        match what {
+            "pipe" => {
+                rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::RWXU).unwrap();
+            }
+            "huge" => fs::File::create(path).unwrap().set_len(1 << 40).unwrap(),
+            target => symlink(target, path).unwrap(),
+        }
+    };
+    for name in [".gitignore", ".ignore", ".rgignore", ".git/info/exclude"] {
+        for what in ["pipe", "/dev/zero", "/proc/kmsg", "huge"] {
+            let bench = Bench::new(&[("a.txt", "needle\n"), ("sub/b.txt", "needle\n")]);
+            plant(&bench.root.join("ws/sub").join(name), what);
+            let found = bench.text("search_text", &json!({"pattern": "needle"}));
+            let expected = "a.txt:1: needle\n[1 match in 1 file]\n[1 entry could not be read]";
+            assert_eq!(found, expected, "{name} {what}");
+            let listed = bench.text("list_files", &json!({}));
+            assert_eq!(listed, "a.txt\n[1 entry]\n[1 could not be read]", "{name} {what}");
+
+            // In the directory that was asked for it is an error; a file in it is found all the same.
+            plant(&bench.root.join("ws").join(name), what);
+            for tool in ["search_text", "list_files"] {
+                let input = if tool == "list_files" { json!({}) } else { json!({"pattern": "needle"}) };
+                let refused = bench.call(tool, &input);
+                assert!(refused.is_error, "{name} {what}: {refused:?}");
+                let text = refused.text_projection();
+                let expected = format!("refused (special): `{name}` is no ordinary file of ignore rules");
+                assert!(text.starts_with(&expected), "{text}");
+            }
+            let found = bench.text("search_text", &json!({"pattern": "needle", "path": "sub/b.txt"}));
+            assert_eq!(found, "sub/b.txt:1: needle\n[1 match in 1 file]");
+        }
+    }
+    // A working tree's `.git` file can lead to such a file in two more steps.
+    let bench = Bench::new(&[("sub/b.txt", "needle\n")]);
+    let git = bench.root.join("ws/git");
+    fs::create_dir(&git).unwrap();
+    fs::write(bench.root.join("ws/sub/.git"), format!("gitdir: {}\n", git.display())).unwrap();
+    plant(&git.join("commondir"), "pipe");
+    assert!(bench.text("list_files", &json!({})).contains("[1 could not be read]"));
+    fs::remove_file(git.join("commondir")).unwrap();
+    fs::write(git.join("commondir"), ".\n").unwrap();
+    assert!(bench.text("list_files", &json!({})).starts_with("git/commondir\nsub/b.txt\n"));
+    plant(&git.join("info/exclude"), "pipe");
+    assert!(bench.text("list_files", &json!({})).contains("[1 could not be read]"));
+
+    // A link to ordinary rules is followed, as ripgrep does.
+    let bench = Bench::new(&[("rules", "b.txt\n"), ("b.txt", "needle\n")]);
+    plant(&bench.root.join("ws/.ignore"), "rules");
+    assert_eq!(bench.text("list_files", &json!({})), "rules\n[1 entry]");
+}

@@ -91,6 +91,12 @@ impl Start {
         let mut running =
             Running::start(place.alisio(&server.base_url(), &["run", "--json", "--allow-process", "be cut"]));
         running.read_until(Instant::now() + Duration::from_secs(30), |event| event["type"] == "tool_started")?;
+        // The look for what lives on would find nothing for ever if it did not know its own.
+        let patience = Instant::now() + Duration::from_secs(10);
+        while !["alisio", "__supervisor", "sleep 1000"].iter().all(|what| place.lives(&running, what)) {
+            check(Instant::now() < patience, || format!("not all is found of what runs: {:?}", place.alive(&running)))?;
+            std::thread::sleep(Duration::from_millis(10));
+        }
         running.kill()?;
         place.wait_for_silence(&running, Duration::from_secs(3))?;
         let cut = running.seen[0]["sessionId"].as_str().unwrap_or_default().to_owned();

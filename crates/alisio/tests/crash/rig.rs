@@ -119,9 +119,14 @@ impl Place {
         }
     }
 
+    /// Whether a process lives whose command line holds `what`.
+    pub(crate) fn lives(&self, running: &Running, what: &str) -> bool {
+        self.alive(running).iter().any(|line| line.contains(what))
+    }
+
     /// Processes that have this place as their home, or are of the session that the binary led: those that it started
     /// in whatever way, since its children inherit both, and the supervisor, whose environment is empty.
-    fn alive(&self, running: &Running) -> Vec<String> {
+    pub(crate) fn alive(&self, running: &Running) -> Vec<String> {
         let home = format!("HOME={}", self.root.display()).into_bytes();
         let mut alive = Vec::new();
         for (pid, stat) in processes() {

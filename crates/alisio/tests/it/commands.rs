@@ -156,7 +156,7 @@ fn doctor_changes_nothing() {
         let after =
             tree(&rig.path("")).into_iter().filter(|file| !before.contains(file) && !is_cache(&file.0));
         let changed: Vec<_> = after.map(|file| file.0).collect();
-        assert_eq!(changed, [PathBuf::new(); 0]);
+        assert_eq!(changed, Vec::<PathBuf>::new());
         // And again where there is a database.
         rig.session("hello");
     }

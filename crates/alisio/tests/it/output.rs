@@ -1,5 +1,10 @@
 //! What goes to standard output and what goes to standard error.
 
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::ptr;
+
 use serde_json::{Value, json};
 
 use crate::rig::Rig;
@@ -150,4 +155,48 @@ fn usage_that_was_not_reported_is_not_invented() {
     let turn: Value = ran.events_of("turn_completed").remove(0);
     assert!(turn["data"].get("usage").is_none(), "{turn}");
     assert!(ran.stderr.contains("tokens not reported"), "{}", ran.stderr);
+}
+
+/// Runs a command on a terminal and gives what the terminal got.
+fn on_a_terminal(rig: &Rig, variables: &[(&str, &str)]) -> String {
+    let (mut master, mut slave) = (0, 0);
+    let (name, modes, size) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+    // SAFETY: the two integers live for the call, and the other pointers may be null.
+    let made = unsafe { libc::openpty(&raw mut master, &raw mut slave, name, modes, size) };
+    assert_eq!(made, 0, "a terminal can be made");
+    // SAFETY: both descriptors were just made and have no other owner.
+    let (master, slave) = unsafe { (OwnedFd::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
+    let mut command = rig.command(&["run", "--timeout", "30s", "go"]);
+    command.env("TERM", "xterm-256color").envs(variables.iter().copied());
+    command.stdout(slave.try_clone().expect("a descriptor can be copied")).stderr(slave);
+    let mut child = command.spawn().expect("the binary starts");
+    // It holds the other end too, and the end of reading is when nobody does.
+    drop(command);
+    let mut bytes = Vec::new();
+    let _ = File::from(master).read_to_end(&mut bytes);
+    assert!(child.wait().expect("it is ours").success());
+    String::from_utf8(bytes).expect("all output is UTF-8")
+}
+
+#[test]
+fn a_terminal_is_not_steered_by_the_model() {
+    let hostile = "before \u{1b}]0;title\u{7}\u{1b}[2J\u{9b}31m\u{8} after";
+    for (variables, colours) in [(&[][..], true), (&[("NO_COLOR", "1")], false), (&[("TERM", "dumb")], false)]
+    {
+        let rig = Rig::new(json!([
+            {"calls": [{"name": "read_file", "arguments": {"path": "a\u{1b}[2Jb"}}]},
+            {"text": hostile},
+        ]));
+        let shown = on_a_terminal(&rig, variables);
+        assert!(
+            shown.contains("before ") && shown.contains(" after") && shown.contains("read_file"),
+            "{shown:?}"
+        );
+        for steering in ["\u{1b}]", "\u{1b}[2J", "\u{9b}", "\u{7}", "\u{8}"] {
+            assert!(!shown.contains(steering), "{steering:?} in {shown:?}");
+        }
+        assert_eq!(shown.contains('\u{1b}'), colours, "{variables:?}: {shown:?}");
+    }
+    // Where a program reads it, the answer is the model's to the byte.
+    assert_eq!(Rig::saying(hostile).alisio(&["run", "go"]).expect(0).stdout, format!("{hostile}\n"));
 }

@@ -1,0 +1,244 @@
+//! Questions to a person, and waiting for the answer.
+//!
+//! The row in the store is the truth: whoever answers, from this process or from another one, changes the row and rings
+//! the doorbell, and the run that waits looks at its row. Nobody polls. A run that can't ask does not come here: the
+//! policy turns its questions into refusals.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use alisio_policy::{Ask, Basis, Denial, Request};
+use alisio_protocol::{Approval, EventKind, Grant, Resolution, RunId, SessionId, ToolCall, VerdictSource, Width};
+use alisio_store::{Doorbell, Durability, Store, StoreError};
+use serde_json::{Value, json};
+use tokio::net::UnixDatagram;
+use uuid::Uuid;
+
+use crate::active_time::ActiveTime;
+use crate::cancel::Cancel;
+use crate::clock::Clock;
+use crate::recorder::Recorder;
+
+/// Puts questions to whoever can answer, and waits.
+pub struct Approvals {
+    store: Store,
+    bell: Doorbell,
+    /// How long a question waits before it is refused by itself; for ever, when absent.
+    patience: Option<Duration>,
+}
+
+/// How a question about one call ended.
+pub(crate) struct Answered {
+    pub(crate) request_id: String,
+    pub(crate) resolution: Resolution,
+}
+
+/// What a question stands in.
+pub(crate) struct Asking<'a> {
+    pub(crate) recorder: &'a Recorder,
+    pub(crate) active: &'a ActiveTime,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) clock: Clock,
+}
+
+impl Approvals {
+    /// Starts to listen for answers.
+    ///
+    /// # Errors
+    /// When the doorbell can't be made.
+    pub fn listen(store: &Store, patience: Option<Duration>) -> Result<Self, StoreError> {
+        let bell = Doorbell::listen(store)?;
+        Ok(Self { store: store.clone(), bell, patience })
+    }
+
+    /// Puts a question about `call` and waits until it is answered, runs out, or the run is stopped.
+    pub(crate) async fn ask(
+        &self,
+        asking: &Asking<'_>,
+        call: &ToolCall,
+        request: &Request,
+        question: &Ask,
+    ) -> Result<Answered, StoreError> {
+        let Asking { recorder, active, clock, .. } = asking;
+        let approval = self.approval(recorder.session_id(), recorder.run_id(), call, request, question, *clock);
+        let requested = EventKind::ApprovalRequested {
+            id: call.id.clone(),
+            name: request.tool.clone(),
+            effect: request.effect,
+            request_id: approval.request_id.clone(),
+            label: String::new(),
+            reason: approval.reason.clone(),
+        };
+        recorder.commit(Durability::Synced, vec![requested], |tx| tx.approval_requested(&approval))?;
+        let resolution = {
+            let _pause = active.wait_for_person();
+            self.wait(&approval.request_id, asking).await?
+        };
+        let decision = match &resolution {
+            Resolution::Once => "once",
+            Resolution::Always { .. } => "session",
+            _ => "deny",
+        };
+        recorder.store_events(vec![EventKind::ApprovalResolved {
+            id: call.id.clone(),
+            name: request.tool.clone(),
+            effect: request.effect,
+            request_id: approval.request_id.clone(),
+            decision: decision.to_owned(),
+            resolution: resolution.clone(),
+        }])?;
+        Ok(Answered { request_id: approval.request_id, resolution })
+    }
+
+    async fn wait(&self, id: &str, asking: &Asking<'_>) -> Result<Resolution, StoreError> {
+        loop {
+            let row = self.store.approval(id)?;
+            if let Some(resolution) = row.resolution {
+                return Ok(resolution);
+            }
+            let left = row.approval.deadline.map_or(Duration::MAX, |deadline| {
+                Duration::from_millis(u64::try_from(deadline - now_ms(asking.clock)).unwrap_or(0))
+            });
+            tokio::select! {
+                biased;
+                () = asking.cancel.stopped() => {
+                    let now = now_ms(asking.clock);
+                    asking.recorder.commit(Durability::Synced, Vec::new(), |tx| {
+                        tx.close_approvals(&Resolution::Aborted, now)
+                    })?;
+                }
+                () = tokio::time::sleep(left) => drop(self.store.expire_approvals(now_ms(asking.clock))?),
+                rung = self.rung() => rung.map_err(|source| StoreError::File {
+                    path: self.store.state_root().to_owned(),
+                    source,
+                })?,
+            }
+        }
+    }
+
+    /// Comes back when somebody rang; what was said is in the rows.
+    async fn rung(&self) -> io::Result<()> {
+        let socket = self.bell.as_fd().try_clone_to_owned()?;
+        let socket = UnixDatagram::from_std(std::os::unix::net::UnixDatagram::from(socket))?;
+        socket.recv(&mut [0; 64]).await?;
+        // What else has come says nothing more.
+        self.bell.try_recv();
+        Ok(())
+    }
+
+    fn approval(
+        &self,
+        session: &SessionId,
+        run: &RunId,
+        call: &ToolCall,
+        request: &Request,
+        question: &Ask,
+        clock: Clock,
+    ) -> Approval {
+        let since = now_ms(clock);
+        let (reason, widths, directory) = match question {
+            Ask::Directory(outside) => (
+                format!("`{}` is outside the workspace and every declared directory", outside.path.display()),
+                vec![Width::Directory],
+                Some(outside.directory.display().to_string()),
+            ),
+            Ask::Effect(effect) => (
+                format!("the {effect} effect needs approval in this mode"),
+                vec![Width::Call, Width::Tool, Width::Effect],
+                None,
+            ),
+        };
+        Approval {
+            request_id: Uuid::now_v7().to_string(),
+            session_id: session.clone(),
+            run_id: run.clone(),
+            call_id: call.id.clone(),
+            agent: String::new(),
+            tool: request.tool.clone(),
+            effect: request.effect,
+            target: target(call),
+            shown: shown(call, request),
+            facts: None,
+            reason,
+            widths,
+            directory,
+            digest: request.digest,
+            since,
+            deadline: self.patience.map(|patience| since + i64::try_from(patience.as_millis()).unwrap_or(i64::MAX)),
+        }
+    }
+}
+
+/// Turns the end of a question into what the gate records.
+pub(crate) fn settle(request: &Request, resolution: &Resolution) -> Result<Basis, Denial> {
+    let deny = |reason: String, answerable| {
+        Err(Denial { basis: Basis { source: VerdictSource::Answer, reason }, remedy: String::new(), answerable })
+    };
+    match resolution {
+        Resolution::Once => Ok(Basis {
+            source: VerdictSource::Answer,
+            reason: format!("a person let this call of {} run", request.tool),
+        }),
+        Resolution::Always { width, .. } => Ok(Basis {
+            source: VerdictSource::Answer,
+            reason: format!("a person let this call of {} run, and what its {width:?} covers", request.tool),
+        }),
+        Resolution::Reject { feedback: Some(feedback) } => {
+            deny(format!("a person refused this call and said: {feedback}"), false)
+        }
+        Resolution::Reject { feedback: None } => deny("a person refused this call".into(), false),
+        Resolution::Timeout => deny("nobody answered in time".into(), true),
+        Resolution::Aborted => deny("the run was stopped while the call waited for approval".into(), false),
+        Resolution::Dropped => deny("the question was dropped".into(), true),
+    }
+}
+
+/// Says whether a remembered answer covers a call that would otherwise be asked about.
+pub(crate) fn covers(grant: &Grant, request: &Request, question: &Ask) -> bool {
+    if matches!(question, Ask::Directory(_)) {
+        // A directory is opened by its own grants, before the question comes up.
+        return false;
+    }
+    match grant.width {
+        Width::Call => grant.digest == Some(request.digest),
+        Width::Tool => grant.tool == request.tool,
+        Width::Effect => grant.effect == request.effect,
+        // These need to know what is inside a command.
+        Width::Program | Width::Host | Width::Directory => false,
+    }
+}
+
+/// The directory outside the workspace that a remembered answer opens.
+pub(crate) fn opened_by(grant: &Grant) -> Option<PathBuf> {
+    (grant.width == Width::Directory).then(|| grant.directory.as_ref().map(PathBuf::from)).flatten()
+}
+
+fn now_ms(clock: Clock) -> i64 {
+    clock.now().as_millisecond()
+}
+
+/// The exact thing in one line: the command, the path, or the whole input.
+fn target(call: &ToolCall) -> String {
+    let input: Value = serde_json::from_str(&call.arguments).unwrap_or(Value::Null);
+    if let (Some(program), Some(words)) = (input["command"].as_str(), input["args"].as_array()) {
+        let words = words.iter().filter_map(Value::as_str);
+        return std::iter::once(program).chain(words).collect::<Vec<_>>().join(" ");
+    }
+    ["command", "path", "url", "pattern"]
+        .into_iter()
+        .find_map(|key| input[key].as_str())
+        .map_or_else(|| call.arguments.clone(), str::to_owned)
+}
+
+/// What would run, whole: the input as it will be used, and everything that it may touch.
+fn shown(call: &ToolCall, request: &Request) -> Value {
+    let input: Value = serde_json::from_str(&call.arguments).unwrap_or(Value::Null);
+    json!({
+        "input": input,
+        "reads": request.scope.reads,
+        "writes": request.scope.writes,
+        "directory": request.scope.spawns_in,
+    })
+}
