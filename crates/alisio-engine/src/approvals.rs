@@ -14,6 +14,8 @@ use alisio_protocol::{Approval, EventKind, Grant, Resolution, RunId, SessionId, 
 use alisio_store::{Doorbell, Durability, Store, StoreError};
 use serde_json::{Value, json};
 use tokio::net::UnixDatagram;
+use tokio::sync::watch;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::active_time::ActiveTime;
@@ -26,7 +28,18 @@ pub struct Approvals {
     store: Store,
     bell: Doorbell,
     /// How long a question waits before it is refused by itself; for ever, when absent.
-    patience: Option<Duration>,
+    patience: watch::Sender<Option<Duration>>,
+}
+
+/// Says that whoever was to answer has gone: questions are refused by themselves from then on.
+#[derive(Clone, Debug)]
+pub struct Detacher(watch::Sender<Option<Duration>>);
+
+impl Detacher {
+    /// Gives every question, also those that wait, this long from now on.
+    pub fn detach(&self, patience: Duration) {
+        self.0.send_replace(Some(patience));
+    }
 }
 
 /// How a question about one call ended.
@@ -50,7 +63,12 @@ impl Approvals {
     /// When the doorbell can't be made.
     pub fn listen(store: &Store, patience: Option<Duration>) -> Result<Self, StoreError> {
         let bell = Doorbell::listen(store)?;
-        Ok(Self { store: store.clone(), bell, patience })
+        Ok(Self { store: store.clone(), bell, patience: watch::Sender::new(patience) })
+    }
+
+    /// Hands out what tells that nobody answers any more.
+    pub fn detacher(&self) -> Detacher {
+        Detacher(self.patience.clone())
     }
 
     /// Puts a question about `call` and waits until it is answered, runs out, or the run is stopped.
@@ -93,29 +111,37 @@ impl Approvals {
     }
 
     async fn wait(&self, id: &str, asking: &Asking<'_>) -> Result<Resolution, StoreError> {
+        let mut patience = self.patience.subscribe();
+        let mut since = Instant::now();
         loop {
-            let row = self.store.approval(id)?;
-            if let Some(resolution) = row.resolution {
+            if let Some(resolution) = self.store.approval(id)?.resolution {
                 return Ok(resolution);
             }
-            let left = row.approval.deadline.map_or(Duration::MAX, |deadline| {
-                Duration::from_millis(u64::try_from(deadline - now_ms(asking.clock)).unwrap_or(0))
-            });
+            let deadline = *patience.borrow_and_update();
+            let expired = async {
+                match deadline {
+                    Some(patience) => tokio::time::sleep_until(since + patience).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
-                () = asking.cancel.stopped() => {
-                    let now = now_ms(asking.clock);
-                    asking.recorder.commit(Durability::Synced, Vec::new(), |tx| {
-                        tx.close_approvals(&Resolution::Aborted, now)
-                    })?;
-                }
-                () = tokio::time::sleep(left) => drop(self.store.expire_approvals(now_ms(asking.clock))?),
+                () = asking.cancel.stopped() => self.close(asking, &Resolution::Aborted)?,
+                () = expired => self.close(asking, &Resolution::Timeout)?,
+                // The sender lives in `self`, so this never fails.
+                _ = patience.changed() => since = Instant::now(),
                 rung = self.rung() => rung.map_err(|source| StoreError::File {
                     path: self.store.state_root().to_owned(),
                     source,
                 })?,
             }
         }
+    }
+
+    /// Ends the questions of the session that wait, unless somebody was quicker.
+    fn close(&self, asking: &Asking<'_>, resolution: &Resolution) -> Result<(), StoreError> {
+        let now = now_ms(asking.clock);
+        asking.recorder.commit(Durability::Synced, Vec::new(), |tx| tx.close_approvals(resolution, now)).map(drop)
     }
 
     /// Comes back when somebody rang; what was said is in the rows.
@@ -166,7 +192,7 @@ impl Approvals {
             directory,
             digest: request.digest,
             since,
-            deadline: self.patience.map(|patience| since + i64::try_from(patience.as_millis()).unwrap_or(i64::MAX)),
+            deadline: (*self.patience.borrow()).map(|patience| since + i64::try_from(patience.as_millis()).unwrap_or(i64::MAX)),
         }
     }
 }

@@ -18,7 +18,7 @@ mod run;
 mod turn;
 
 pub use active_time::{ActiveTime, PersonWait};
-pub use approvals::Approvals;
+pub use approvals::{Approvals, Detacher};
 pub use cancel::Cancel;
 pub use clock::{Clock, Stopwatch};
 pub use limits::{Limits, OutputLimit, OutputLimitSource, RetryPolicy};

@@ -91,6 +91,7 @@ fn permit(directory: &Path) -> Permit {
         scope: Scope { spawns_in: Some(directory.to_owned()), ..Scope::default() },
         outside: Vec::new(),
         digest: Sha256::of(b""),
+        subject: alisio_policy::Subject::default(),
     };
     let basis = Basis { source: VerdictSource::Flag, reason: "a test".into() };
     Issuer::new().record(request, Ok(basis), &NoLedger).expect("recorded").expect("allowed")
@@ -423,6 +424,17 @@ fn keys_never_reach_a_child() {
     let names: Vec<_> =
         alisio_host::process::environment(own, None).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["PATH", "LC_ALL", "TERM", "PAGER", "GIT_PAGER", "GIT_TERMINAL_PROMPT"]);
+    // What is not passed on could still be read in `/proc`, where nothing but this keeps a program of the same user
+    // from it.
+    let processes = processes(false);
+    let script = format!("cat /proc/{}/environ", std::process::id());
+    let finished =
+        block_on(run(&processes, &Mark::new(), &script, Duration::from_secs(20))).expect("it ends");
+    let dumpable = rustix::process::dumpable_behavior().expect("the kernel tells");
+    assert_eq!(dumpable, rustix::process::DumpableBehavior::NotDumpable);
+    if !rustix::process::geteuid().is_root() {
+        assert_ne!(finished.exit, Exit::Code(0), "{}", text(&finished.stdout));
+    }
 }
 
 fn limits_and_cancellation_ask_before_they_kill() {

@@ -32,6 +32,7 @@ fn permit(writes: &Path) -> Permit {
         scope: Scope { writes: vec![writes.to_owned()], ..Scope::default() },
         outside: Vec::new(),
         digest: Sha256::of(b""),
+        subject: alisio_policy::Subject::default(),
     };
     let basis = Basis { source: VerdictSource::Flag, reason: String::new() };
     Issuer::new().record(request, Ok(basis), &NoLedger).unwrap().unwrap()
@@ -393,4 +394,47 @@ fn a_broad_workspace_is_told() {
     ] {
         assert_eq!(is_broad(Path::new(root), home.map(Path::new)), expected, "{root} {home:?}");
     }
+}
+
+#[test]
+fn a_guarded_directory_is_read_but_never_written() {
+    let (_folder, root) = folder();
+    fs::create_dir(root.join("ws/state")).unwrap();
+    fs::write(root.join("ws/state/trust.json"), "{}").unwrap();
+    symlink(root.join("ws/state"), root.join("link")).unwrap();
+    let missing = root.join("declared/not/yet");
+    let workspace = workspace(&root, Lookup::Kernel).guarding(&root.join("link")).guarding(&missing);
+    // Roots that are added later change nothing, also inside.
+    let workspace = workspace.with_root(&root.join("ws/state")).unwrap();
+    let declared = |name: &str| root.join("declared").join(name).display().to_string();
+    for (path, expected) in [
+        ("state/trust.json".to_owned(), Some(Reason::ReadOnly)),
+        ("state/new/file".to_owned(), Some(Reason::ReadOnly)),
+        ("state".to_owned(), Some(Reason::ReadOnly)),
+        ("sub/../state/x".to_owned(), Some(Reason::ReadOnly)),
+        (root.join("link/x").display().to_string(), Some(Reason::ReadOnly)),
+        (declared("not/yet/config.json"), Some(Reason::ReadOnly)),
+        ("state2/x".to_owned(), None),
+        (declared("not/y"), None),
+    ] {
+        let reason = workspace.resolve(&path, Access::Write).err().map(|error| error.reason());
+        assert_eq!(reason, expected, "{path}");
+    }
+    assert_eq!(inside(&workspace, "state/trust.json").read(100).unwrap(), b"{}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_processes_hold_is_no_file() {
+    for lookup in LOOKUPS {
+        let own = PathBuf::from(format!("/proc/{}", std::process::id()));
+        let workspace = Workspace::open_with(&own, lookup).unwrap();
+        let located = inside(&workspace, "environ");
+        assert_eq!(located.open_file().unwrap_err().reason(), Reason::Special);
+        assert!(located.open_below(&own.join("environ")).is_none());
+    }
+    // An ordinary file without content is one.
+    let (_folder, root) = folder();
+    fs::write(root.join("ws/empty"), "").unwrap();
+    assert_eq!(inside(&workspace(&root, Lookup::Kernel), "empty").open_file().unwrap().size(), 0);
 }

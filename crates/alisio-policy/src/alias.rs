@@ -99,7 +99,8 @@ pub(crate) fn path_fields(tool: &str) -> &'static [&'static str] {
 
 /// Says whether `name`, spelled out in a rule or a list, is a name of `tool`.
 pub fn is_name_of(name: &str, tool: &str) -> bool {
-    name == tool || known(tool).is_some_and(|known| known.older.contains(&name) || known.newer.contains(&name))
+    name == tool
+        || known(tool).is_some_and(|known| known.older.contains(&name) || known.newer.contains(&name))
 }
 
 /// Says whether the `tool` glob of a rule reaches a call of `tool`.
@@ -122,7 +123,9 @@ impl<'t> Names<'t> {
         let name = glob.as_str();
         if glob.is_literal() {
             return name == self.tool
-                || self.known.is_some_and(|known| known.older.contains(&name) || known.newer.contains(&name));
+                || self
+                    .known
+                    .is_some_and(|known| known.older.contains(&name) || known.newer.contains(&name));
         }
         glob.is_universal()
             || glob.matches(self.tool)

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use alisio_protocol::{Effect, EffectSet};
 
+use crate::PolicySet;
+
 /// Which effects run without asking where no rule speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
@@ -51,6 +53,8 @@ pub struct Authority {
     pub answering: Answering,
     /// Directories outside the workspace that a person opened for this session.
     pub opened: Vec<PathBuf>,
+    /// Permission policies; without any, mode and flags decide alone.
+    pub policies: PolicySet,
 }
 
 impl Authority {
@@ -63,6 +67,7 @@ impl Authority {
             ceiling: Effect::ALL.into_iter().collect(),
             answering: Answering::Nobody,
             opened: Vec::new(),
+            policies: PolicySet::default(),
         }
     }
 
@@ -79,6 +84,7 @@ impl Authority {
                 _ => Answering::Nobody,
             },
             opened: wanted.opened.iter().filter(|path| self.opened.contains(path)).cloned().collect(),
+            policies: self.policies.narrow(&wanted.policies),
         }
     }
 }

@@ -35,11 +35,13 @@ impl Glob {
     /// Compiles a pattern; every text is one.
     pub fn new(text: &str) -> Self {
         let token = |c: char| (c != '?').then_some(c);
-        let mut pieces: Vec<Vec<Token>> = text.split('*').map(|piece| piece.chars().map(token).collect()).collect();
+        let mut pieces: Vec<Vec<Token>> =
+            text.split('*').map(|piece| piece.chars().map(token).collect()).collect();
         let has_star = pieces.len() > 1;
         let tail = if has_star { pieces.pop().unwrap_or_default() } else { Vec::new() };
         let head = if pieces.is_empty() { Vec::new() } else { pieces.remove(0) };
-        let middle = pieces.iter().filter(|piece| !piece.is_empty()).map(|piece| Search::new(piece)).collect();
+        let middle =
+            pieces.iter().filter(|piece| !piece.is_empty()).map(|piece| Search::new(piece)).collect();
         Self {
             text: text.into(),
             head,
@@ -142,7 +144,8 @@ impl Glob {
 
     /// Says whether it matches every text that `other` matches. A yes is certain; a no may be too careful.
     pub fn covers(&self, other: &Self) -> bool {
-        let (outer, inner): (Vec<char>, Vec<char>) = (self.text.chars().collect(), other.text.chars().collect());
+        let (outer, inner): (Vec<char>, Vec<char>) =
+            (self.text.chars().collect(), other.text.chars().collect());
         let n = outer.len();
         let mut reached = vec![false; n + 1];
         reached[0] = true;
@@ -160,7 +163,9 @@ impl Glob {
                 match outer[position] {
                     '*' => next[position] = true,
                     '?' if symbol != '*' => next[position + 1] = true,
-                    literal if literal == symbol && symbol != '*' && symbol != '?' => next[position + 1] = true,
+                    literal if literal == symbol && symbol != '*' && symbol != '?' => {
+                        next[position + 1] = true
+                    }
                     _ => {}
                 }
             }

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 
 use alisio_protocol::{Class, Effect, VerdictSource};
 
+use crate::Glob;
 use crate::alias::{Names, TargetKind, is_name_of, target_kind};
 use crate::glob::Pairs;
 use crate::rule::{Action, Policy, Rule, RuleId};
@@ -17,7 +18,6 @@ use crate::shape;
 use crate::subject::Subject;
 use crate::unit::{Fit, Unit, units};
 use crate::uses::{Uses, span, time_left};
-use crate::Glob;
 
 /// What is to become of a call; the later, the stricter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -180,7 +180,8 @@ impl Policy {
     /// Says whether the model should be offered this tool.
     pub fn offers(&self, tool: &str) -> bool {
         self.rules_out(tool).is_none()
-            && (self.restrict_to_tools.is_empty() || self.restrict_to_tools.iter().any(|name| is_name_of(name, tool)))
+            && (self.restrict_to_tools.is_empty()
+                || self.restrict_to_tools.iter().any(|name| is_name_of(name, tool)))
     }
 
     /// Says whether some call of this tool could run unasked.
@@ -237,7 +238,10 @@ impl<'b> Bench<'b> {
                 }
                 if is_command && rule.action.can_allow() {
                     covers = (pattern.is_literal() && pattern.as_str() == target)
-                        || (has_operator && parts.len() > 1 && pattern.matches(target) && pieces_fit(pattern, parts));
+                        || (has_operator
+                            && parts.len() > 1
+                            && pattern.matches(target)
+                            && pieces_fit(pattern, parts));
                 } else if has_operator {
                     meets_pieces = pieces_meet(pattern, parts, target);
                 }
@@ -248,7 +252,10 @@ impl<'b> Bench<'b> {
                 break;
             }
         }
-        let redirects = is_command && call.subject.argv.is_none() && target.contains('>') && shape::redirects_to_file(target);
+        let redirects = is_command
+            && call.subject.argv.is_none()
+            && target.contains('>')
+            && shape::redirects_to_file(target);
         Self { policy, call, moment, candidates, redirects, n_parts: parts.len() }
     }
 
@@ -281,7 +288,8 @@ impl<'b> Bench<'b> {
                 found.outcome > Outcome::Allow
                     && found.rule.is_some_and(|rule| {
                         let rule = &self.policy.rules[rule];
-                        !rule.is_unconditional() && !matches!(rule.action, Action::Classify | Action::Sandbox { .. })
+                        !rule.is_unconditional()
+                            && !matches!(rule.action, Action::Classify | Action::Sandbox { .. })
                     })
             });
         }
@@ -292,9 +300,9 @@ impl<'b> Bench<'b> {
                 source: VerdictSource::Rule,
                 rule: Some(suspect.index),
                 reason: format!(
-                    "nobody can tell before it runs whether `{}` is what rule {} is about ({})",
+                    "nobody can tell before it runs whether `{}` is what rules[{}] is about ({})",
                     shown(unit.text),
-                    suspect.index + 1,
+                    suspect.index,
                     suspect.rule.summary()
                 ),
                 uses: None,
@@ -334,8 +342,7 @@ impl<'b> Bench<'b> {
         if rule.is_unconditional() {
             return None;
         }
-        let spelled_out = rule.pattern.as_ref().is_some_and(|pattern| pattern.is_literal() && pattern.as_str() == unit.text);
-        if unit.is_unclear && !(spelled_out && self.n_parts == 0) {
+        if unit.is_unclear {
             return Some("the command could not be understood as a whole");
         }
         let names_redirection = rule.pattern.as_ref().is_some_and(|pattern| pattern.as_str().contains('>'));
@@ -355,13 +362,16 @@ impl<'b> Bench<'b> {
         match &rule.action {
             Action::Deny => make(Outcome::Deny, by_rule, self.reason(candidate, unit), None),
             Action::Ask => make(Outcome::Ask, by_rule, self.reason(candidate, unit), None),
-            Action::Allow if fit == Fit::Fully => make(Outcome::Allow, by_rule, self.reason(candidate, unit), None),
+            Action::Allow if fit == Fit::Fully => {
+                make(Outcome::Allow, by_rule, self.reason(candidate, unit), None)
+            }
             Action::Sandbox { rung } if fit == Fit::Fully => {
                 if (self.moment.has_rung)(rung.as_deref()) {
                     make(Outcome::Allow, by_rule, self.reason(candidate, unit), None)
                 } else {
                     let rung = rung.as_ref().map_or_else(String::new, |rung| format!(" at rung `{rung}`"));
-                    let reason = format!("{}, and there is no sandbox{rung} here", self.reason(candidate, unit));
+                    let reason =
+                        format!("{}, and there is no sandbox{rung} here", self.reason(candidate, unit));
                     make(Outcome::Ask, by_rule, reason, None)
                 }
             }
@@ -369,25 +379,28 @@ impl<'b> Bench<'b> {
             Action::Classify => {
                 let (outcome, why) = self.classify(unit);
                 let outcome = if fit == Fit::Fully { outcome } else { Outcome::Ask };
-                make(outcome, by_rule, format!("rule {} classifies: {why}", candidate.index + 1), None)
+                make(outcome, by_rule, format!("rules[{}] classifies: {why}", candidate.index), None)
             }
             Action::RateLimit(limit) => {
                 let window = span(limit.window_ms);
-                let name = format!("rule {} allows {} calls in {window}", candidate.index + 1, limit.count);
+                let name = format!("rules[{}] allows {} calls in {window}", candidate.index, limit.count);
                 let Some(times) = self.moment.uses.times(&rule.id) else {
                     let reason = format!("{name}, and how many there were is not known");
                     return make(Outcome::Ask, VerdictSource::RateLimit, reason, None);
                 };
                 match time_left(*limit, &times, self.moment.now) {
                     Some(left) => {
-                        let more = rule.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
+                        let more =
+                            rule.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
                         let reason = format!(
                             "{name}, and they are used up: the next may run in {}; wait, or go about it another way{more}",
                             span(left)
                         );
                         make(Outcome::Deny, VerdictSource::RateLimit, reason, None)
                     }
-                    None if fit == Fit::Fully => make(Outcome::Allow, VerdictSource::RateLimit, name, Some(rule.id.clone())),
+                    None if fit == Fit::Fully => {
+                        make(Outcome::Allow, VerdictSource::RateLimit, name, Some(rule.id.clone()))
+                    }
                     None => None,
                 }
             }
@@ -418,17 +431,17 @@ impl<'b> Bench<'b> {
     }
 
     fn reason(&self, candidate: &Candidate<'_>, unit: &Unit<'_>) -> String {
-        let number = candidate.index + 1;
+        let number = candidate.index;
         match &candidate.rule.reason {
-            Some(reason) => format!("{reason} (rule {number}, on `{}`)", shown(unit.text)),
-            None => format!("rule {number} ({}) matches `{}`", candidate.rule.summary(), shown(unit.text)),
+            Some(reason) => format!("{reason} (rules[{number}], on `{}`)", shown(unit.text)),
+            None => format!("rules[{number}] ({}) matches `{}`", candidate.rule.summary(), shown(unit.text)),
         }
     }
 
     fn by_default(&self, unit: Option<(&Unit<'_>, Option<(&Candidate<'_>, &'static str)>)>) -> Found {
         let passed_over = unit.and_then(|(_, passed_over)| passed_over);
         let why_not = match (unit, passed_over) {
-            (_, Some((candidate, why))) => format!("rule {} does not hold, since {why}", candidate.index + 1),
+            (_, Some((candidate, why))) => format!("rules[{}] does not hold, since {why}", candidate.index),
             (Some((unit, _)), None) if unit.index.is_some() && self.n_parts > 1 => {
                 format!("no rule is about the part `{}`", shown(unit.text))
             }

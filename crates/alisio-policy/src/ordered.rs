@@ -36,7 +36,9 @@ impl fmt::Display for Ordered {
         match self {
             Self::Scalar(Value::Number(number)) => match number.as_f64() {
                 // Whole numbers are printed as such, whatever was written.
-                Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 1e15 => write!(f, "{float:.0}"),
+                Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 1e15 => {
+                    write!(f, "{float:.0}")
+                }
                 _ => write!(f, "{number}"),
             },
             Self::Scalar(value) => write!(f, "{value}"),

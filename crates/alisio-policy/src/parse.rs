@@ -8,13 +8,13 @@ use std::fmt;
 use alisio_protocol::{Effect, EffectSet};
 use serde_json::{Map, Value};
 
-use crate::rule::{Action, Example, ExampleCall, Limit, Policy, Rule, RuleId};
 use crate::Glob;
+use crate::rule::{Action, Example, ExampleCall, Limit, Policy, Rule, RuleId};
 
 const POLICY_KEYS: &[&str] = &["default", "rules", "disabledTools", "restrictToTools"];
 const RULE_KEYS: &[&str] = &[
-    "tool", "pattern", "action", "limit", "effect", "path", "host", "program", "agent", "reason", "match", "notMatch",
-    "rung",
+    "tool", "pattern", "action", "limit", "effect", "path", "host", "program", "agent", "reason", "match",
+    "notMatch", "rung",
 ];
 const LIMIT_KEYS: &[&str] = &["count", "windowMs"];
 const ACTIONS: &str = "allow, ask, deny, rate_limit, classify, sandbox";
@@ -51,7 +51,11 @@ impl Policy {
                 "ask" => Some(Self::ask()),
                 "readonly" => Some(Self::readonly()),
                 _ => {
-                    reader.say("", "unknown_mode", format!("`{mode}` is no mode; the modes are auto, ask, readonly"));
+                    reader.say(
+                        "",
+                        "unknown_mode",
+                        format!("`{mode}` is no mode; the modes are auto, ask, readonly"),
+                    );
                     None
                 }
             },
@@ -142,7 +146,8 @@ impl Reader {
         let program = present(object, "program").and_then(|value| self.words(&at("program"), value));
         let (pattern, file, host, agent) =
             (glob(self, "pattern"), glob(self, "path"), glob(self, "host"), glob(self, "agent"));
-        let says_more = ["effect", "path", "host", "program"].iter().any(|key| present(object, key).is_some());
+        let says_more =
+            ["effect", "path", "host", "program"].iter().any(|key| present(object, key).is_some());
         let tool = match object.get("tool") {
             Some(value) => self.text(&at("tool"), value),
             None if says_more => Some(if program.is_some() { "bash" } else { "*" }.to_owned()),
@@ -159,7 +164,9 @@ impl Reader {
                 None
             }
         };
-        if object.get("action").and_then(Value::as_str) == Some("rate_limit") && present(object, "limit").is_none() {
+        if object.get("action").and_then(Value::as_str) == Some("rate_limit")
+            && present(object, "limit").is_none()
+        {
             let message = "`rate_limit` needs `limit`: {\"count\": …, \"windowMs\": …}; without one it would limit nothing";
             self.say(&at("limit"), "missing_limit", message.to_owned());
         }
@@ -205,7 +212,9 @@ impl Reader {
             "classify" => Action::Classify,
             "sandbox" => {
                 let rung = rung.filter(|value| !value.is_null());
-                Action::Sandbox { rung: rung.and_then(|value| self.text(&path.replace("action", "rung"), value)) }
+                Action::Sandbox {
+                    rung: rung.and_then(|value| self.text(&path.replace("action", "rung"), value)),
+                }
             }
             _ => {
                 self.say(path, "unknown_action", format!("`{word}` is no action; the actions are {ACTIONS}"));
@@ -226,7 +235,8 @@ impl Reader {
     }
 
     fn positive(&mut self, path: &str, value: Option<&Value>) -> Option<u64> {
-        let whole = |number: f64| (number.fract() == 0.0 && (1.0..9e15).contains(&number)).then_some(number as u64);
+        let whole =
+            |number: f64| (number.fract() == 0.0 && (1.0..9e15).contains(&number)).then_some(number as u64);
         let number = value.and_then(|value| value.as_u64().or_else(|| value.as_f64().and_then(whole)));
         let number = number.filter(|number| *number > 0);
         if number.is_none() {
@@ -243,7 +253,11 @@ impl Reader {
                 Some(effect) => set = set.with(effect),
                 None => {
                     let known = Effect::ALL.map(Effect::as_str).join(", ");
-                    self.say(path, "unknown_effect", format!("`{word}` is no effect; the effects are {known}"));
+                    self.say(
+                        path,
+                        "unknown_effect",
+                        format!("`{word}` is no effect; the effects are {known}"),
+                    );
                     return None;
                 }
             }
@@ -317,7 +331,11 @@ impl Reader {
             let full = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
             match known.iter().find(|known| is_near(key, known)) {
                 Some(meant) => {
-                    self.say(&full, "misspelled_key", format!("`{key}` is not known; `{meant}` was probably meant"));
+                    self.say(
+                        &full,
+                        "misspelled_key",
+                        format!("`{key}` is not known; `{meant}` was probably meant"),
+                    );
                 }
                 None => self.ignored.push(full),
             }
@@ -329,7 +347,9 @@ impl Reader {
 fn is_near(key: &str, known: &str) -> bool {
     let plain = |text: &str| text.to_lowercase().replace(['_', '-', ' '], "");
     let (key, known) = (plain(key), plain(known));
-    key == known || (key.len() >= 5 && strsim::osa_distance(&key, &known) <= 2) || strsim::osa_distance(&key, &known) <= 1 && key.len() >= 4
+    key == known
+        || (key.len() >= 5 && strsim::osa_distance(&key, &known) <= 2)
+        || strsim::osa_distance(&key, &known) <= 1 && key.len() >= 4
 }
 
 /// A value that is there and not null.
@@ -347,4 +367,3 @@ fn kind_of(value: &Value) -> &'static str {
         Value::Object(_) => "an object",
     }
 }
-

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use alisio_protocol::{CallId, Effect, Sha256};
 
+use crate::Subject;
+
 /// One call, resolved as far as it can be without acting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
@@ -19,6 +21,8 @@ pub struct Request {
     pub outside: Vec<OutsidePath>,
     /// Names what would run, to the byte. What runs must have the same digest.
     pub digest: Sha256,
+    /// What rules see of it.
+    pub subject: Subject,
 }
 
 /// What a permit covers.

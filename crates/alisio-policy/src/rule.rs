@@ -129,7 +129,10 @@ impl Rule {
         );
         words.extend(self.program.as_ref().map(|program| format!("program `{}`", program.join(" "))));
         words.extend(self.effects.map(|effects| {
-            format!("effect {}", effects.iter().map(alisio_protocol::Effect::as_str).collect::<Vec<_>>().join(" or "))
+            format!(
+                "effect {}",
+                effects.iter().map(alisio_protocol::Effect::as_str).collect::<Vec<_>>().join(" or ")
+            )
         }));
         format!("{} → {}", words.join(" "), self.action)
     }

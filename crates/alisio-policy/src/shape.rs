@@ -20,10 +20,12 @@ const OPTIONS: &[(&str, &[(char, &str)])] = &[
 ];
 
 /// Options of `git` itself that take the next word.
-const GIT_WITH_VALUE: &[&str] = &["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"];
+const GIT_WITH_VALUE: &[&str] =
+    &["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"];
 
 /// Subcommands of `git` where `-f` and `--force` are the same.
-const GIT_FORCE: &[&str] = &["push", "clean", "checkout", "switch", "branch", "tag", "add", "rm", "mv", "fetch", "pull"];
+const GIT_FORCE: &[&str] =
+    &["push", "clean", "checkout", "switch", "branch", "tag", "add", "rm", "mv", "fetch", "pull"];
 
 /// Returns other spellings of a simple command, without the one that its words give when joined.
 pub(crate) fn spellings(argv: &[String]) -> Vec<String> {
@@ -59,7 +61,9 @@ fn options_of(name: &str, rest: &[String], options: &[(char, &str)], all: &mut V
                 None => operands.push(word.as_str()),
             }
         } else {
-            letters.extend(word.chars().skip(1).map(|c| if c == 'R' && matches!(name, "rm" | "cp") { 'r' } else { c }));
+            letters.extend(
+                word.chars().skip(1).map(|c| if c == 'R' && matches!(name, "rm" | "cp") { 'r' } else { c }),
+            );
         }
     }
     letters.sort_unstable();
@@ -105,7 +109,8 @@ fn git(rest: &[String], all: &mut Vec<String>) {
         if !first.starts_with('-') {
             break;
         }
-        words = if GIT_WITH_VALUE.contains(&first.as_str()) { after.get(1..).unwrap_or_default() } else { after };
+        words =
+            if GIT_WITH_VALUE.contains(&first.as_str()) { after.get(1..).unwrap_or_default() } else { after };
     }
     let Some((subcommand, arguments)) = words.split_first() else { return };
     if words.len() != rest.len() {
@@ -218,8 +223,10 @@ pub(crate) fn redirects_to_file(text: &str) -> bool {
                 while characters.get(next).is_some_and(|c| matches!(c, '>' | '|' | ' ' | '\t')) {
                     next += 1;
                 }
-                let target: String =
-                    characters[next..].iter().take_while(|c| !c.is_whitespace() && !";|)".contains(**c)).collect();
+                let target: String = characters[next..]
+                    .iter()
+                    .take_while(|c| !c.is_whitespace() && !";|)".contains(**c))
+                    .collect();
                 let target = target.trim_end_matches('&');
                 let is_number = |text: &str| text.chars().all(|c| c.is_ascii_digit() || c == '-');
                 let harmless = matches!(target, "/dev/null" | "/dev/stdout" | "/dev/stderr")

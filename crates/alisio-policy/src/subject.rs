@@ -125,7 +125,11 @@ pub fn absolute(directory: &str, path: &str) -> String {
 pub(crate) fn quoted(argv: &[String]) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,".contains(c);
     let word = |word: &String| {
-        if !word.is_empty() && word.chars().all(plain) { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+        if !word.is_empty() && word.chars().all(plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
     };
     argv.iter().map(word).collect::<Vec<_>>().join(" ")
 }

@@ -81,7 +81,9 @@ impl<'s> Unit<'s> {
     /// Adds every form to the pairs that patterns are first compared with.
     pub(crate) fn add_to(&self, pairs: &mut Pairs) {
         let inside = self.inside.as_ref().map(|(path, _)| path);
-        for form in self.exact.iter().chain(&self.canonical).chain(&self.also).chain(&self.rooted).chain(inside) {
+        for form in
+            self.exact.iter().chain(&self.canonical).chain(&self.also).chain(&self.rooted).chain(inside)
+        {
             pairs.add(form);
         }
     }
@@ -108,7 +110,11 @@ impl<'s> Unit<'s> {
         if self.rooted.as_ref().is_some_and(|form| floats && glob.matches(form)) {
             return Fit::Partly;
         }
-        if self.inside.as_ref().is_some_and(|(form, prefix)| glob.as_str().starts_with(prefix) && glob.matches(form)) {
+        if self
+            .inside
+            .as_ref()
+            .is_some_and(|(form, prefix)| glob.as_str().starts_with(prefix) && glob.matches(form))
+        {
             return Fit::Partly;
         }
         match &self.shape {
@@ -152,7 +158,11 @@ impl<'s> Unit<'s> {
                 if fit == Fit::No && plain { Fit::Partly } else { fit }
             }
             (None, Some(program)) if Some(program) == words.first() => {
-                if words.len() == 1 { Fit::Partly } else { Fit::Could }
+                if words.len() == 1 {
+                    Fit::Partly
+                } else {
+                    Fit::Could
+                }
             }
             (None, Some(_)) => Fit::No,
             (None, None) => Fit::Could,
@@ -215,14 +225,14 @@ pub(crate) fn units<'s>(tool: &str, subject: &'s Subject) -> Vec<Unit<'s>> {
 
 fn command(subject: &Subject) -> Vec<Unit<'_>> {
     let parts = subject.facts.as_ref().map_or(&[][..], |facts| &facts.parts);
-    let understood = subject.facts.as_ref().is_some_and(|facts| {
-        facts.class == Class::Read || parts.iter().any(|part| part.class == Class::WriteOrUnknown)
-    });
-    let moves = parts.iter().any(|part| {
-        part.program.as_deref().is_none_or(|program| matches!(program, "cd" | "pushd" | "popd"))
-    });
+    // What the parser could not read is a part of its own, without words and without a program.
+    let is_unclear = |part: &Part| part.class != Class::Read && part.argv.is_none() && part.program.is_none();
+    let understood = subject.facts.is_some();
+    let moves = parts
+        .iter()
+        .any(|part| part.program.as_deref().is_none_or(|program| matches!(program, "cd" | "pushd" | "popd")));
     let mut units = Vec::with_capacity(parts.len() + 1);
-    let is_single = parts.len() == 1 && understood;
+    let is_single = parts.len() == 1;
     if !is_single {
         let mut whole = Unit::plain(&subject.target);
         whole.is_unclear = !understood;
@@ -239,7 +249,7 @@ fn command(subject: &Subject) -> Vec<Unit<'_>> {
         let mut unit = Unit::plain(&part.text);
         unit.index = Some(index);
         unit.part = Some(part);
-        unit.is_unclear = !understood;
+        unit.is_unclear = is_unclear(part);
         if is_single {
             match &subject.argv {
                 Some(argv) => unit.exact = vec![argv.join(" "), quoted(argv)],
@@ -255,15 +265,17 @@ fn command(subject: &Subject) -> Vec<Unit<'_>> {
                 unit.also.push(quoted(argv));
                 unit.also.extend(shape::spellings(argv));
             }
-            None if part.class != Class::Read => {
-                unit.shape = Some((shape::with_holes(&part.text), part.program.is_none()));
+            None if part.class != Class::Read && part.program.is_some() => {
+                unit.shape = Some((shape::with_holes(&part.text), false));
             }
             None => {}
         }
         unit.hosts = &part.hosts;
         let files: Vec<&String> = part.reads.iter().chain(&part.writes).collect();
         unit.paths_open = files.iter().any(|file| {
-            file.contains(['$', '`', '*', '?', '[', '{']) || file.starts_with('~') || (moves && !file.starts_with('/'))
+            file.contains(['$', '`', '*', '?', '[', '{'])
+                || file.starts_with('~')
+                || (moves && !file.starts_with('/'))
         });
         let files: Vec<String> = files.into_iter().map(|file| absolute(&subject.directory, file)).collect();
         unit.paths = seen_from(&subject.directory, &files);
@@ -290,18 +302,20 @@ fn path(subject: &Subject) -> Unit<'_> {
         unit.shape = Some((shape, true));
         return unit;
     }
-    let full = absolute(&subject.directory, given);
+    let lexical = absolute(&subject.directory, given);
+    // Where the machine resolved the path, a link may have led elsewhere: that is what counts.
+    let full = subject.paths.first().cloned().unwrap_or_else(|| lexical.clone());
     let directory = absolute("/", &subject.directory);
     match below(&directory, &full) {
         Some(relative) => {
             unit.rooted = Some(format!("/{relative}"));
-            let prefix = if directory == "/" { directory } else { format!("{directory}/") };
+            let prefix = if directory == "/" { directory.clone() } else { format!("{directory}/") };
             unit.canonical = with_slash(given, relative.to_owned());
             unit.canonical.push(format!("./{relative}"));
             if given.starts_with('/') {
-                unit.canonical.extend(with_slash(given, full));
+                unit.canonical.extend(with_slash(given, full.clone()));
             } else {
-                unit.inside = Some((full, prefix));
+                unit.inside = Some((full.clone(), prefix));
             }
         }
         None => {
@@ -309,13 +323,9 @@ fn path(subject: &Subject) -> Unit<'_> {
             unit.canonical.extend(with_slash(given, upwards(&directory, &full)));
         }
     }
-    // What is resolved by the machine counts like the text; a link may lead elsewhere.
-    for (resolved, relative) in &unit.paths {
-        if below(&directory, resolved).is_none() && !unit.canonical.contains(resolved) {
-            unit.also.push(resolved.clone());
-        } else if let Some(relative) = relative {
-            unit.also.push(relative.clone());
-        }
+    if lexical != full {
+        unit.also.extend(below(&directory, &lexical).map(str::to_owned));
+        unit.also.push(lexical);
     }
     unit
 }

@@ -301,6 +301,16 @@ pub enum VerdictSource {
     Ceiling,
     /// The check itself failed; that refuses.
     Fault,
+    /// A rule of a permission policy.
+    Rule,
+    /// The default of a permission policy.
+    PolicyDefault,
+    /// `disabledTools` of a permission policy.
+    Disabled,
+    /// `restrictToTools` of a permission policy.
+    Restricted,
+    /// A rule that limits how often something runs.
+    RateLimit,
 }
 
 /// Why a request is sent again.

@@ -53,7 +53,7 @@ impl Arg {
 /// What is known of a variable that the script itself sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
-    /// Not empty, and it does not begin with a dash.
+    /// Not empty, and it begins neither with a dash nor like a pseudo device.
     pub operand: bool,
     /// It stays one word when it is not quoted.
     pub whole: bool,
@@ -74,7 +74,7 @@ impl Known {
 
     fn of_text(text: &str) -> Self {
         Self {
-            operand: !text.is_empty() && !text.starts_with('-'),
+            operand: !text.is_empty() && !text.starts_with('-') && !is_pseudo(text),
             whole: is_whole(text),
             number: is_number(text),
         }
@@ -85,7 +85,7 @@ impl Known {
         match &arg.exact {
             Some(text) => Self::of_text(text),
             None => Self {
-                operand: !arg.free && !arg.head.starts_with('-'),
+                operand: !arg.free && !arg.head.starts_with('-') && (arg.head.is_empty() || !is_pseudo(&arg.head)),
                 whole: arg.number,
                 number: arg.number,
             },
@@ -403,6 +403,11 @@ fn range(text: &str) -> Option<Vec<String>> {
         }
         _ => None,
     }
+}
+
+/// It may be, or begin, a path that a shell or an awk takes for a connection.
+fn is_pseudo(text: &str) -> bool {
+    ["/dev/", "/inet"].iter().any(|pseudo| text.starts_with(pseudo) || pseudo.starts_with(text))
 }
 
 fn is_number(text: &str) -> bool {

@@ -18,7 +18,13 @@ fn main() -> Result<(), StoreError> {
 }
 
 fn add(store: &Store, workspace: &str, index: u64) -> Result<(), StoreError> {
-    let at = format!("2026-01-{:02}T{:02}:{:02}:{:02}.000Z", 1 + index / 3600 / 24, index / 3600 % 24, index / 60 % 60, index % 60);
+    let at = format!(
+        "2026-01-{:02}T{:02}:{:02}:{:02}.000Z",
+        1 + index / 3600 / 24,
+        index / 3600 % 24,
+        index / 60 % 60,
+        index % 60
+    );
     let session = SessionId::new(format!("00000000-0000-7000-8000-{index:012x}"));
     let run = RunId::new(format!("00000000-0000-7000-9000-{index:012x}"));
     store.create_session(&NewSession {
@@ -30,12 +36,17 @@ fn add(store: &Store, workspace: &str, index: u64) -> Result<(), StoreError> {
         created_at: at.clone(),
     })?;
     store.lock(&session)?.commit(Durability::Unsynced, |tx| {
-        let started = NewRun { id: run.clone(), request_id: None, model: "scripted".into(), started_at: at.clone() };
+        let started =
+            NewRun { id: run.clone(), request_id: None, model: "scripted".into(), started_at: at.clone() };
         tx.run_started(&started)?;
-        let prompt = UserMessage { text: format!("prompt number {index}"), display: None, attachments: Vec::new() };
+        let prompt =
+            UserMessage { text: format!("prompt number {index}"), display: None, attachments: Vec::new() };
         tx.message(&run, &Message::User(prompt))?;
         let text = "It is a small repository with a few files. ".repeat(8);
-        tx.message(&run, &Message::Assistant(AssistantMessage { text: text.clone(), ..AssistantMessage::default() }))?;
+        tx.message(
+            &run,
+            &Message::Assistant(AssistantMessage { text: text.clone(), ..AssistantMessage::default() }),
+        )?;
         let kinds = [
             EventKind::RunStarted { model: "scripted".into() },
             EventKind::RunCompleted { tokens: 110, text, truncated: false },

@@ -12,7 +12,8 @@ use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 use crate::sessions::session_key;
 use crate::{
-    ApprovalRow, Durability, LedgerEntry, PendingApproval, Resolved, Store, StoreError, Tx, grants, ledger, lock,
+    ApprovalRow, Durability, LedgerEntry, PendingApproval, Resolved, Store, StoreError, Tx, grants, ledger,
+    lock,
 };
 
 /// How many ids an ambiguous beginning is told with.
@@ -20,7 +21,7 @@ pub(crate) const CANDIDATES: i64 = 10;
 
 const ASKED: &str = "the call waits for an answer";
 const ANSWERED: &str = "somebody answered";
-const PULLED: &str = "the answer to another question of the session covers it";
+const PULLED: &str = "the answer to another question of the session holds for it too";
 const TIMED_OUT: &str = "nobody answered in time";
 const ABORTED: &str = "the run was stopped";
 const GONE: &str = "the process that asked is gone";
@@ -65,15 +66,33 @@ impl Tx<'_> {
         resolution: &Resolution,
         now_ms: i64,
     ) -> Result<Vec<(String, Resolution)>, StoreError> {
-        let resolution = if resolution.allows() { &Resolution::Aborted } else { resolution };
-        let reason = match resolution {
-            Resolution::Dropped => GONE,
-            Resolution::Timeout => TIMED_OUT,
-            _ => ABORTED,
-        };
+        let (resolution, reason) = ending(resolution);
         let closed = close(self.connection, self.session, resolution, reason, now_ms)?;
         self.rings.set(self.rings.get() || !closed.is_empty());
         Ok(closed)
+    }
+
+    /// Ends one question of the session that waits, as [`Tx::close_approvals`] ends all of them, and leaves everything
+    /// else. Says whether it did: false when it had ended before.
+    ///
+    /// # Errors
+    /// [`StoreError::NoApproval`], or when the database fails.
+    pub fn close_approval(
+        &self,
+        request_id: &str,
+        resolution: &Resolution,
+        now_ms: i64,
+    ) -> Result<bool, StoreError> {
+        let sql = "WHERE id = ?1 AND session = ?2";
+        let row = select(self.connection, sql, &[&request_id, &self.session])?.pop();
+        let row = row.ok_or_else(|| StoreError::NoApproval(request_id.to_owned()))?;
+        if row.resolution.is_some() {
+            return Ok(false);
+        }
+        let (resolution, reason) = ending(resolution);
+        settle(self.connection, &row.approval, resolution, &End { by: None, reason, grant: None, now_ms })?;
+        self.rings.set(true);
+        Ok(true)
     }
 
     /// Gives all questions of the session that wait another deadline; `None` takes it away, as is due while somebody
@@ -172,7 +191,10 @@ impl Store {
             match row.resolution {
                 Some(Resolution::Dropped) => return Err(StoreError::NotPending(request_id.to_owned())),
                 Some(resolution) => {
-                    return Err(StoreError::AlreadyResolved { request_id: request_id.to_owned(), resolution });
+                    return Err(StoreError::AlreadyResolved {
+                        request_id: request_id.to_owned(),
+                        resolution,
+                    });
                 }
                 None => {}
             }
@@ -206,7 +228,12 @@ impl Store {
                     true => (Resolution::Timeout, TIMED_OUT),
                     false => (Resolution::Dropped, GONE),
                 };
-                settle(connection, &row.approval, &resolution, &End { by: None, reason, grant: None, now_ms })?;
+                settle(
+                    connection,
+                    &row.approval,
+                    &resolution,
+                    &End { by: None, reason, grant: None, now_ms },
+                )?;
                 ended.push((row.approval, resolution));
             }
             Ok(ended)
@@ -225,7 +252,9 @@ impl Store {
         now_ms: i64,
     ) -> Result<(), StoreError> {
         let sql = "SELECT EXISTS (SELECT 1 FROM approvals WHERE session = ?1 AND open = 1)";
-        if !self.read(|connection| Ok(connection.prepare_cached(sql)?.query_row([key], |row| row.get(0))?))? {
+        if !self
+            .read(|connection| Ok(connection.prepare_cached(sql)?.query_row([key], |row| row.get(0))?))?
+        {
             return Ok(());
         }
         self.write(Durability::Unsynced, |connection, _| {
@@ -238,6 +267,16 @@ impl Store {
     /// Whether a process works on the session.
     fn is_owned(&self, session: &str) -> bool {
         !lock::is_free(&self.inner.root.join("locks"), session)
+    }
+}
+
+/// An ending that nobody gave, and its sentence for the ledger.
+fn ending(resolution: &Resolution) -> (&Resolution, &'static str) {
+    match resolution {
+        Resolution::Dropped => (resolution, GONE),
+        Resolution::Timeout => (resolution, TIMED_OUT),
+        Resolution::Once | Resolution::Always { .. } => (&Resolution::Aborted, ABORTED),
+        Resolution::Aborted | Resolution::Reject { .. } => (resolution, ABORTED),
     }
 }
 
@@ -303,7 +342,12 @@ fn close(
     for row in select(connection, "WHERE session = ?1 AND open = 1 ORDER BY key", &[&session])? {
         match row.resolution {
             None => {
-                settle(connection, &row.approval, resolution, &End { by: None, reason, grant: None, now_ms })?;
+                settle(
+                    connection,
+                    &row.approval,
+                    resolution,
+                    &End { by: None, reason, grant: None, now_ms },
+                )?;
                 closed.push((row.approval.request_id, resolution.clone()));
             }
             Some(given) => {
@@ -341,8 +385,7 @@ fn settle(
             end.now_ms,
         ])?;
     debug_assert_eq!(changed, 1, "the row was read in this write transaction");
-    let mut entry =
-        LedgerEntry::of_approval(stamp(end.now_ms)?, LedgerEntry::RESOLVED, approval, end.reason);
+    let mut entry = LedgerEntry::of_approval(stamp(end.now_ms)?, LedgerEntry::RESOLVED, approval, end.reason);
     entry.by = end.by.map(str::to_owned);
     entry.decision = Some(resolution.word().to_owned());
     entry.grant = end.grant.map(str::to_owned);

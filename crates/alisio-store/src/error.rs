@@ -163,7 +163,8 @@ fn names(ids: &[SessionId]) -> String {
 }
 
 fn width_names(widths: &[Width]) -> String {
-    let names: Vec<_> = widths.iter().map(|width| format!("`{}`", crate::grants::width_word(*width))).collect();
+    let names: Vec<_> =
+        widths.iter().map(|width| format!("`{}`", crate::grants::width_word(*width))).collect();
     if names.is_empty() { "`once` and `reject` only".to_owned() } else { names.join(", ") }
 }
 

@@ -81,8 +81,8 @@ fn entry_of(
     now_ms: i64,
 ) -> Result<LedgerEntry, StoreError> {
     let text = |row: &Row<'_>, column| row.get::<_, String>(column);
-    let (run, call, digest) = connection
-        .query_row("SELECT run, call, digest FROM grants WHERE key = ?1", [key], |row| {
+    let (run, call, digest) =
+        connection.query_row("SELECT run, call, digest FROM grants WHERE key = ?1", [key], |row| {
             Ok((text(row, 0)?, text(row, 1)?, text(row, 2)?))
         })?;
     Ok(LedgerEntry {
@@ -180,7 +180,9 @@ pub(crate) fn covers(grant: &Grant, other: &Approval) -> bool {
     let is_same_effect = other.effect == grant.effect;
     match grant.width {
         Width::Call => is_same_tool && grant.digest == Some(other.digest),
-        Width::Program => is_same_effect && grant.program.is_some() && program_of(other) == grant.program.as_deref(),
+        Width::Program => {
+            is_same_effect && grant.program.is_some() && program_of(other) == grant.program.as_deref()
+        }
         Width::Directory => {
             is_same_effect
                 && grant

@@ -213,6 +213,20 @@ impl Store {
         self.read(head)
     }
 
+    /// Returns the hash of entry `seq` as it stands; `None` where there is no such entry.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn ledger_hash(&self, seq: u64) -> Result<Option<Sha256>, StoreError> {
+        self.read(|connection| {
+            let hash = connection
+                .prepare_cached("SELECT hash FROM ledger WHERE seq = ?1")?
+                .query_row([i64::try_from(seq).unwrap_or(i64::MAX)], |row| row.get::<_, String>(0))
+                .optional()?;
+            Ok(hash.and_then(|hash| hash.parse().ok()))
+        })
+    }
+
     /// Walks the whole chain.
     ///
     /// # Errors

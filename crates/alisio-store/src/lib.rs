@@ -29,8 +29,8 @@ pub use doorbell::Doorbell;
 pub use error::StoreError;
 pub use ledger::{LedgerCheck, LedgerEntry, LedgerHead};
 pub use rows::{
-    ApprovalRow, CallRow, Durability, ListFilter, Loaded, NewRun, NewSession, PendingApproval, Removed, Resolved, RunRow,
-    RunStatus, SessionRow, SessionSummary, UncertainCall,
+    ApprovalRow, CallRow, Durability, ListFilter, Loaded, NewRun, NewSession, PendingApproval, Removed,
+    Resolved, RunRow, RunStatus, SessionRow, SessionSummary, UncertainCall,
 };
 pub use store::Store;
 pub use writer::{SessionWriter, Tx};

@@ -19,7 +19,8 @@ pub(crate) const APPLICATION_ID: i64 = 0x416c_6973;
 /// own because servers repeat call ids; the ledger has no foreign key, for it outlives what it speaks of. An approval is
 /// `open` while it waits (`word` is null) or while its answer lets a call run that has not begun; its body is kept whole
 /// in the row, since people decide on it. A grant has the id of its session and no foreign key, for a kept one stays.
-const STEPS: &[&str] = &["
+const STEPS: &[&str] = &[
+    "
 CREATE TABLE sessions (
     key INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -116,7 +117,8 @@ END;
 CREATE TRIGGER ledger_no_delete BEFORE DELETE ON ledger BEGIN
     SELECT RAISE(ABORT, 'the ledger only grows');
 END;
-", "
+",
+    "
 CREATE TABLE approvals (
     key INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -154,7 +156,8 @@ CREATE INDEX grants_by_workspace ON grants (workspace) WHERE life = 'kept';
 CREATE TRIGGER grants_end_with_their_session AFTER DELETE ON sessions BEGIN
     DELETE FROM grants WHERE session = OLD.id AND life = 'session';
 END;
-"];
+",
+];
 
 /// Brings the database to the newest version; says whether anything was done.
 pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<bool, StoreError> {

@@ -214,11 +214,12 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Adds an entry to the ledger.
+    /// Adds an entry to the ledger. Whoever listens to a [`Doorbell`](crate::Doorbell) is told.
     ///
     /// # Errors
     /// When the database fails.
     pub fn ledger(&self, entry: &LedgerEntry) -> Result<LedgerHead, StoreError> {
+        self.rings.set(true);
         ledger::append(self.connection, entry)
     }
 

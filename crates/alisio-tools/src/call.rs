@@ -140,6 +140,7 @@ where
         scope: Scope { reads: paths, writes, spawns_in: None },
         outside,
         digest,
+        subject: alisio_policy::Subject::default(),
     };
     Box::new(Planned { request, act })
 }

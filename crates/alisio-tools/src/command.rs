@@ -81,6 +81,7 @@ pub(crate) fn prepare(
         scope: Scope { spawns_in: Some(directory.clone()), ..Scope::default() },
         outside,
         digest: Sha256::of_fields(fields),
+        subject: alisio_policy::Subject::default(),
     };
     Ok(Box::new(Command {
         request,

@@ -90,6 +90,26 @@ pub enum Command {
     /// Explains which instruction files apply to a path.
     #[command(subcommand)]
     Context(ContextCommand),
+    /// Asks, checks and tries out permission policies.
+    #[command(subcommand)]
+    Policy(PolicyCommand),
+    /// Shows calls that wait for approval, and answers them from another terminal.
+    #[command(subcommand)]
+    Approvals(ApprovalsCommand),
+    /// Lists remembered answers and takes them back.
+    #[command(subcommand)]
+    Grants(GrantsCommand),
+    /// Checks and exports the trail of verdicts.
+    #[command(subcommand)]
+    Ledger(LedgerCommand),
+    /// Shows what the gate decided in a session.
+    Logs {
+        /// The session, or the beginning of its id.
+        session: String,
+        /// Goes on as new entries come, until interrupted.
+        #[arg(long)]
+        follow: bool,
+    },
     /// Prints the completion script for a shell.
     Completions {
         /// The shell.
@@ -135,6 +155,10 @@ pub struct Permissions {
     /// Uses this agent: `build` (the default) or `plan`, which only reads.
     #[arg(long, value_name = "NAME", help_heading = "Permissions")]
     pub agent: Option<String>,
+    /// Says who answers what needs approval: `deny` (nobody), `wait[=TIME]` (`alisio approvals` in another terminal) or
+    /// `stdio` (JSON Lines on standard input; with --json).
+    #[arg(long, value_name = "WHO", value_parser = approvals_mode, help_heading = "Permissions")]
+    pub approvals: Option<ApprovalsMode>,
     /// Stops after this many responses of the model.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), help_heading = "Limits")]
     pub max_turns: Option<u32>,
@@ -278,6 +302,110 @@ pub enum TrustCommand {
     },
 }
 
+/// What to do about waiting calls.
+#[derive(Debug, Subcommand)]
+pub enum ApprovalsCommand {
+    /// Lists the calls that wait.
+    List,
+    /// Shows calls as they begin to wait and as they are answered, until interrupted.
+    Watch,
+    /// Answers one.
+    Resolve {
+        /// The request, or the beginning of its id.
+        request: String,
+        /// The answer.
+        #[arg(value_enum)]
+        answer: AnswerWord,
+        /// How wide an `always` is; the tool when it is left out.
+        #[arg(long, value_enum, value_name = "WIDTH")]
+        width: Option<WidthWord>,
+        /// Keeps an `always` for every session of the workspace, not only for this one.
+        #[arg(long)]
+        keep: bool,
+        /// Ends an `always` after this long.
+        #[arg(long, value_name = "TIME", value_parser = duration)]
+        expires: Option<Duration>,
+        /// Says why, for the model to read.
+        #[arg(long, value_name = "TEXT")]
+        feedback: Option<String>,
+    },
+}
+
+/// An answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AnswerWord {
+    /// Runs this call.
+    Once,
+    /// Runs this call and what the width covers.
+    Always,
+    /// Refuses this call and every other waiting one of the same tool.
+    Reject,
+}
+
+/// How wide an `always` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WidthWord {
+    /// Exactly this call.
+    Call,
+    /// This program with any arguments.
+    Program,
+    /// This directory.
+    Directory,
+    /// This host.
+    Host,
+    /// This tool.
+    Tool,
+    /// This effect, whatever the tool.
+    Effect,
+}
+
+/// What to do about remembered answers.
+#[derive(Debug, Subcommand)]
+pub enum GrantsCommand {
+    /// Lists them.
+    List,
+    /// Takes one back.
+    Revoke {
+        /// The grant, or the beginning of its id.
+        grant: String,
+    },
+}
+
+/// What to do with the ledger.
+#[derive(Debug, Subcommand)]
+pub enum LedgerCommand {
+    /// Checks the whole chain and names the first entry that was changed or is missing.
+    Verify {
+        /// Also checks that this entry is in it, as a run printed it (`SEQ:HASH`): finds a cut tail or a chain that was
+        /// written anew.
+        #[arg(long, value_name = "SEQ:HASH")]
+        head: Option<String>,
+    },
+    /// Prints all entries as JSON Lines.
+    Export,
+}
+
+/// Who answers what a run would have to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApprovalsMode {
+    /// Nobody: what needs approval is refused.
+    Deny,
+    /// Somebody in another terminal, by `alisio approvals`; for as long as it takes, or for so long.
+    Wait(Option<Duration>),
+    /// The program that reads standard output, by lines on standard input.
+    Stdio,
+}
+
+fn approvals_mode(text: &str) -> Result<ApprovalsMode, String> {
+    match text.split_once('=') {
+        None if text == "deny" => Ok(ApprovalsMode::Deny),
+        None if text == "wait" => Ok(ApprovalsMode::Wait(None)),
+        None if text == "stdio" => Ok(ApprovalsMode::Stdio),
+        Some(("wait", limit)) => duration(limit).map(|limit| ApprovalsMode::Wait(Some(limit))),
+        _ => Err("expected `deny`, `wait`, `wait=TIME` or `stdio`".to_owned()),
+    }
+}
+
 /// What to show of the configuration.
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
@@ -295,6 +423,93 @@ pub enum ContextCommand {
         /// The path.
         path: PathBuf,
     },
+}
+
+/// What to ask a permission policy.
+#[derive(Debug, Subcommand)]
+pub enum PolicyCommand {
+    /// Says what a policy makes of a call: the policy alone, without flags and approvals.
+    Check {
+        #[command(flatten)]
+        call: PolicyCall,
+        /// Reads calls as JSON Lines from standard input: {"id", "policy"?, "call": {"tool", "target" or "input"},
+        /// "prior"?: [{"tool", "target", "agoMs"}]}.
+        #[arg(long, conflicts_with_all = ["tool", "target", "input"])]
+        batch: bool,
+        #[command(flatten)]
+        source: PolicySource,
+    },
+    /// Says whether a shell command only looks.
+    Classify {
+        /// The command.
+        #[arg(required_unless_present = "batch")]
+        command: Option<String>,
+        /// Reads commands as JSON Lines from standard input: {"id", "cmd"}.
+        #[arg(long, conflicts_with = "command")]
+        batch: bool,
+    },
+    /// Says which rule and which word decide on a call, and what would make it stricter or looser.
+    Explain {
+        #[command(flatten)]
+        call: PolicyCall,
+        #[command(flatten)]
+        source: PolicySource,
+        /// As for `run`.
+        #[arg(long, help_heading = "As if the run had")]
+        allow_write: bool,
+        /// As for `run`.
+        #[arg(long, help_heading = "As if the run had")]
+        allow_process: bool,
+        /// As for `run`.
+        #[arg(long, help_heading = "As if the run had")]
+        allow_external: bool,
+        /// As for `run`.
+        #[arg(long, help_heading = "As if the run had")]
+        read_only: bool,
+        /// As if nobody could answer.
+        #[arg(long, help_heading = "As if the run had")]
+        headless: bool,
+    },
+    /// Finds rules that never match, are hidden by a later one, or take the force from an earlier refusal.
+    Lint {
+        #[command(flatten)]
+        source: PolicySource,
+    },
+    /// Checks the examples that rules carry (`match`, `notMatch`).
+    Test {
+        #[command(flatten)]
+        source: PolicySource,
+    },
+    /// Judges the calls of a kept session by another policy, and prints every verdict that would change.
+    Replay {
+        /// The session, or the beginning of its id.
+        session: String,
+        #[command(flatten)]
+        source: PolicySource,
+    },
+}
+
+/// Which policy to ask.
+#[derive(Clone, Debug, Args)]
+pub struct PolicySource {
+    /// Reads the policy from this JSON file: the policy itself, or an object with `permissions`.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Looks paths up on this machine and follows links, instead of going by their text.
+    #[arg(long)]
+    pub resolve: bool,
+}
+
+/// A call to ask about.
+#[derive(Clone, Debug, Args)]
+pub struct PolicyCall {
+    /// The tool, as `bash` or `read`.
+    pub tool: Option<String>,
+    /// The text that patterns see: the command, the path, the query.
+    pub target: Option<String>,
+    /// The whole input as JSON, instead of the text.
+    #[arg(long, value_name = "JSON", conflicts_with = "target")]
+    pub input: Option<String>,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

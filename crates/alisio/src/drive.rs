@@ -131,7 +131,7 @@ fn summary(outcome: &Outcome, exit: Exit, session: &SessionId, workspace: &Path,
         None => "tokens not reported".to_owned(),
     };
     let head = match store.ledger_head() {
-        Ok(head) => format!("ledger {} {:.16}", head.seq, head.hash.to_string()),
+        Ok(head) => format!("ledger {}:{:.16}", head.seq, head.hash.to_string()),
         Err(error) => format!("ledger unreadable: {error}"),
     };
     lines.push(format!("{tokens} · {} · {head}", span(outcome.active_ms)));

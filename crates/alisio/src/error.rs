@@ -58,7 +58,16 @@ impl From<alisio_store::StoreError> for CommandError {
     fn from(error: alisio_store::StoreError) -> Self {
         use alisio_store::StoreError;
         match error {
-            StoreError::NoSession(_) | StoreError::Ambiguous { .. } | StoreError::BadId(_) => Self::usage(error),
+            StoreError::NoSession(_)
+            | StoreError::Ambiguous { .. }
+            | StoreError::BadId(_)
+            | StoreError::NoApproval(_)
+            | StoreError::NoGrant(_)
+            | StoreError::AmbiguousId { .. }
+            | StoreError::AlreadyResolved { .. }
+            | StoreError::NotPending(_)
+            | StoreError::WidthNotOffered { .. }
+            | StoreError::EndsAtOnce { .. } => Self::usage(error),
             error @ StoreError::File { .. } => Self::failed(error).hint("choose another place with --db FILE"),
             error => Self::failed(error),
         }

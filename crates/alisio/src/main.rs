@@ -41,7 +41,7 @@ fn main() -> ExitCode {
 
 fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
     let Cli { global, command } = cli;
-    let app = || App::new(global);
+    let app = || App::new(global.clone());
     match command {
         Command::Run(args) => commands::run::run(&app()?, args),
         Command::Resume(args) => commands::resume::run(&app()?, args),
@@ -53,6 +53,11 @@ fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::Trust(command) => commands::trust::run(&app()?, command),
         Command::Config(command) => commands::config::run(&app()?, command),
         Command::Context(command) => commands::context::run(&app()?, command),
+        Command::Policy(command) => commands::policy::run(global, command),
+        Command::Approvals(command) => commands::approvals::run(&app()?, command),
+        Command::Grants(command) => commands::approvals::grants(&app()?, command),
+        Command::Ledger(command) => commands::ledger::run(&app()?, command),
+        Command::Logs { session, follow } => commands::ledger::logs(&app()?, &session, follow),
         Command::Completions { shell } => Ok(commands::completions::completions(shell)),
         Command::Man => commands::completions::man(),
     }

@@ -96,6 +96,7 @@ impl Prepared for TestCall {
                 .into_iter()
                 .collect(),
             digest: self.digest(),
+            subject: alisio_policy::Subject::default(),
         }
     }
 

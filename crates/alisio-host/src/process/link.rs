@@ -22,6 +22,7 @@ impl Link {
         let Some((program, arguments)) = options.supervisor.split_first() else {
             return Err(io::Error::other("no supervisor is configured"));
         };
+        hide_own_memory();
         if options.adopt_strays {
             rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         }
@@ -52,6 +53,13 @@ impl Drop for Link {
             let _ = std::thread::Builder::new().spawn(move || child.wait());
         }
     }
+}
+
+/// Keeps what we start from reading this process's environment, in which the keys are, and from tracing it. A program
+/// with rights over every process (root with all its capabilities) can't be kept from it.
+fn hide_own_memory() {
+    // It can only fail for values that the kernel does not know.
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
 // `posix_spawn` is what std uses as long as there is neither `pre_exec` nor a change of user.

@@ -67,3 +67,39 @@ fn complain(reason: &str) -> ExitCode {
     let _ = writeln!(std::io::stderr(), "error: `{ARGUMENT}` is for Alisio itself: {reason}");
     ExitCode::from(2)
 }
+
+/// Says whether this process was started, however indirectly, by a tool of some Alisio: the supervisor or nanny above it
+/// can't be left behind by forking or by a new session, since both are subreapers.
+#[cfg(target_os = "linux")]
+pub fn is_above_this_process() -> bool {
+    let mut pid = std::process::id();
+    // A chain of parents is short; the bound is for a `/proc` that changes while it is read.
+    for _ in 0..1_000 {
+        let Some(parent) = parent_of(pid) else { return false };
+        if is_supervisor(parent) {
+            return true;
+        }
+        pid = parent;
+    }
+    false
+}
+
+/// Nothing is supervised on other systems.
+#[cfg(not(target_os = "linux"))]
+pub fn is_above_this_process() -> bool {
+    false
+}
+
+#[cfg(target_os = "linux")]
+fn parent_of(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold anything, a closing bracket too; what follows the last one is numbers.
+    let rest = &stat[stat.rfind(')')? + 1..];
+    rest.split_whitespace().nth(1)?.parse().ok().filter(|parent| *parent != 0)
+}
+
+#[cfg(target_os = "linux")]
+fn is_supervisor(pid: u32) -> bool {
+    std::fs::read(format!("/proc/{pid}/cmdline"))
+        .is_ok_and(|line| line.split(|byte| *byte == 0).nth(1) == Some(ARGUMENT.as_bytes()))
+}

@@ -92,6 +92,8 @@ impl Root {
 pub struct Workspace {
     /// The workspace itself comes first.
     roots: Vec<Arc<Root>>,
+    /// Directories in which nothing is written, whatever root they lie in.
+    guarded: Vec<PathBuf>,
     lookup: Lookup,
 }
 
@@ -109,7 +111,8 @@ impl Workspace {
     /// # Errors
     /// As [`Workspace::open`].
     pub fn open_with(root: &Path, lookup: Lookup) -> Result<Self, FileError> {
-        Ok(Self { roots: vec![Arc::new(Root::open(root, Rights::ReadWrite, lookup)?)], lookup })
+        let roots = vec![Arc::new(Root::open(root, Rights::ReadWrite, lookup)?)];
+        Ok(Self { roots, guarded: Vec::new(), lookup })
     }
 
     /// Returns the workspace with another directory that may be read and written: one declared by a flag or by the
@@ -132,7 +135,16 @@ impl Workspace {
     fn with(&self, root: Root) -> Result<Self, FileError> {
         let mut roots = self.roots.clone();
         roots.push(Arc::new(root));
-        Ok(Self { roots, lookup: self.lookup })
+        Ok(Self { roots, guarded: self.guarded.clone(), lookup: self.lookup })
+    }
+
+    /// Returns the workspace with a directory in which nothing is written, even where it lies in a root that may be:
+    /// Alisio's own configuration and state, with which a model could widen what it may do. It need not exist.
+    #[must_use]
+    pub fn guarding(&self, directory: &Path) -> Self {
+        let mut guarded = self.guarded.clone();
+        guarded.push(directory.canonicalize().unwrap_or_else(|_| path::real(directory)));
+        Self { guarded, ..self.clone() }
     }
 
     /// The workspace directory, canonical. Relative paths count from here.
@@ -152,6 +164,12 @@ impl Workspace {
     /// root may only be read.
     pub fn resolve(&self, input: &str, access: Access) -> Result<Resolved, FileError> {
         let absolute = path::absolute(self.root(), input)?;
+        if access == Access::Write {
+            let real = path::real(&absolute);
+            if self.guarded.iter().any(|directory| real.starts_with(directory)) {
+                return Err(FileError::ReadOnly(self.display(&real)));
+            }
+        }
         let located = match self.locate(&absolute) {
             Some(located) => located,
             None => {

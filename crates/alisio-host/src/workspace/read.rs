@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::{FileError, Located, open};
@@ -33,6 +33,20 @@ impl Read for OpenFile {
 /// Waits for nobody: a FIFO without a writer must not hold us up.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK);
 
+/// Says whether a file lies in `/proc`: its files tell what processes hold, ours with its keys among them, and some
+/// never end.
+#[cfg(target_os = "linux")]
+fn is_made_up(file: impl AsFd, stat: &Stat) -> bool {
+    // Only there is a file without a length worth a second call.
+    stat.st_size == 0
+        && rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type == rustix::fs::PROC_SUPER_MAGIC)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_made_up(_: impl AsFd, _: &Stat) -> bool {
+    false
+}
+
 impl Located {
     /// Opens the regular file that lies there.
     ///
@@ -43,6 +57,9 @@ impl Located {
         let opened = self.root.lookup.open(self.root.handle.as_fd(), &self.relative, READ).map_err(fail)?;
         let stat = rustix::fs::fstat(&opened).map_err(fail)?;
         match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile if is_made_up(&opened, &stat) => {
+                Err(FileError::Special { path: self.display.clone(), kind: "file that the kernel makes up" })
+            }
             FileType::RegularFile => {
                 Ok(OpenFile { file: opened.into(), size: u64::try_from(stat.st_size).unwrap_or(0) })
             }
@@ -57,7 +74,9 @@ impl Located {
         let relative = absolute.strip_prefix(&self.root.directory).ok()?;
         let opened = self.root.lookup.open(self.root.handle.as_fd(), relative, READ).ok()?;
         let stat = rustix::fs::fstat(&opened).ok()?;
-        (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then(|| opened.into())
+        let is_file =
+            FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && !is_made_up(&opened, &stat);
+        is_file.then(|| opened.into())
     }
 
     /// Reads the whole file.

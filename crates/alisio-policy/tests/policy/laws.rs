@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use alisio_policy::{Answering, Authority, Decision, Mode, OutsidePath, Request, Scope, decide, offers};
+use alisio_policy::{
+    Answering, Authority, Decision, Mode, OutsidePath, PolicySet, Request, Scope, Subject, decide, offers,
+};
 use alisio_protocol::{CallId, Effect, EffectSet, Sha256};
 use proptest::prelude::*;
 
@@ -30,7 +32,7 @@ prop_compose! {
         answering in proptest::sample::select([Answering::Person, Answering::Nobody].as_slice()),
         opened in directories(),
     ) -> Authority {
-        Authority { read_only, flags, mode, ceiling, answering, opened }
+        Authority { read_only, flags, mode, ceiling, answering, opened, policies: PolicySet::default() }
     }
 }
 
@@ -46,6 +48,7 @@ prop_compose! {
                 .map(|directory| OutsidePath { path: directory.join("file"), directory })
                 .collect(),
             digest: Sha256::of(b"{}"),
+            subject: Subject::default(),
         }
     }
 }
@@ -68,6 +71,7 @@ fn could_run(authority: &Authority, effect: Effect) -> bool {
         scope: Scope::default(),
         outside: Vec::new(),
         digest: Sha256::of(b"{}"),
+        subject: Subject::default(),
     };
     !matches!(decide(authority, &request), Decision::Deny(_))
 }

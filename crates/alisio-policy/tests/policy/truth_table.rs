@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use alisio_policy::{
-    Answering, Ask, Authority, Decision, Denial, Mode, OutsidePath, Request, Scope, decide, offers,
+    Answering, Ask, Authority, Decision, Denial, Mode, OutsidePath, Request, Scope, Subject, decide, offers,
 };
 use alisio_protocol::{CallId, Effect, EffectSet, Sha256, VerdictSource};
 
@@ -31,6 +31,7 @@ fn request(effect: Effect, outside: &[&str]) -> Request {
         scope: Scope::default(),
         outside: outside.iter().copied().map(outside_path).collect(),
         digest: Sha256::of(b"{}"),
+        subject: Subject::default(),
     }
 }
 

@@ -31,6 +31,10 @@ fn entry() {
         "hold" => hold(&database),
         "append" => append(&database),
         "write" => write_events(&database),
+        "ask" => crate::asking::ask_and_run(&database),
+        "sit" => crate::asking::ask_and_sit(&database),
+        "answer" => crate::asking::answer(&database),
+        "listen" => crate::ringing::listen(&database),
         "place" => crate::opening::in_a_bad_place(&database),
         other => panic!("no role {other}"),
     }
@@ -81,6 +85,7 @@ pub(crate) fn entry_of(session: &SessionId) -> LedgerEntry {
             },
             outside: Vec::new(),
             digest: alisio_protocol::Sha256::of(b"x"),
+            subject: alisio_policy::Subject::default(),
         },
         word: alisio_protocol::VerdictWord::Allow,
         basis: alisio_policy::Basis {

@@ -6,11 +6,15 @@
     reason = "children talk to their test, and skipped tests say so"
 )]
 
+mod asking;
 mod child;
 mod cleaning;
+mod fanning;
+mod granting;
 mod keeping;
 mod opening;
 mod repair;
+mod ringing;
 mod sharing;
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+PRAGMA foreign_keys = OFF;
 BEGIN TRANSACTION;
 CREATE TABLE blob_uses (
     session INTEGER NOT NULL REFERENCES sessions (key) ON DELETE CASCADE,

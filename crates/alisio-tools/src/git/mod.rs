@@ -82,6 +82,7 @@ impl GitCall {
             scope: Scope { reads: vec![root.clone()], writes: Vec::new(), spawns_in: Some(root.clone()) },
             outside: Vec::new(),
             digest: Sha256::of_fields(fields),
+            subject: alisio_policy::Subject::default(),
         };
         let git = find_git(processes, workspace);
         Self { request, processes: processes.clone(), root, git, arguments, when_empty }

@@ -4,13 +4,15 @@ use std::io::{IsTerminal, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use alisio_engine::{Cancel, Clock, OpenSession, Prompt};
+use alisio_engine::{Approvals, Cancel, Clock, OpenSession, Prompt};
+use alisio_policy::Answering;
 use alisio_protocol::{Attachment, RunId, SessionId, UserMessage};
 use alisio_store::{NewSession, Store};
 use base64::Engine as _;
 
 use crate::app::{Agent, App, EngineParts, limits};
-use crate::args::{Permissions, RunArgs};
+use crate::args::{ApprovalsMode, Permissions, RunArgs};
+use crate::commands::stdio;
 use crate::drive::drive;
 use crate::error::{CommandError, Exit};
 use crate::output::{JsonLines, Surface, Terminal, Text};
@@ -47,7 +49,11 @@ pub fn work(app: &App, target: Target, text: String, permissions: &Permissions) 
         }
     }
     let agent = Agent::resolve(permissions.agent.as_deref(), &config.agents.active)?;
-    let authority = app.authority(permissions, agent)?;
+    let mut authority = app.authority(permissions, agent)?;
+    let mode = permissions.approvals.unwrap_or(ApprovalsMode::Deny);
+    if mode != ApprovalsMode::Deny {
+        authority.answering = Answering::Person;
+    }
     app.confirm_workspace(permissions, &authority)?;
     let attachments = permissions.attach.iter().map(|path| attachment(path)).collect::<Result<Vec<_>, _>>()?;
     if attachments.len() > MAX_ATTACHMENTS {
@@ -58,7 +64,8 @@ pub fn work(app: &App, target: Target, text: String, permissions: &Permissions) 
     let opened = open_session(app, &store, &target, alisio_sdk::Provider::id(provider.as_ref()), config)?;
     let model = model_of(app, &opened, config)?;
     let spill_folder = store.spill_folder(opened.writer.session())?;
-    let engine = app.engine(EngineParts { config, provider, authority: &authority, spill_folder: &spill_folder })?;
+    let mut engine = app.engine(EngineParts { config, provider, authority: &authority, spill_folder: &spill_folder })?;
+    engine.approvals = approvals(app, &store, mode)?;
     let prompt = Prompt {
         run_id: RunId::new(uuid::Uuid::now_v7().to_string()),
         request_id: None,
@@ -71,9 +78,29 @@ pub fn work(app: &App, target: Target, text: String, permissions: &Permissions) 
         limits: limits(config),
         cancel: Cancel::new(),
     };
-    let mut surface = surface(app);
+    let mut surface: Box<dyn Surface> = match mode {
+        ApprovalsMode::Stdio => Box::new(stdio::WithRequests::new(surface(app), store.clone())),
+        _ => surface(app),
+    };
     let (_, exit) = drive(&engine, opened, prompt, &store, surface.as_mut())?;
     Ok(exit)
+}
+
+/// Begins to listen for answers, where somebody may give them.
+fn approvals(app: &App, store: &Store, mode: ApprovalsMode) -> Result<Option<Approvals>, CommandError> {
+    let approvals = match mode {
+        ApprovalsMode::Deny => return Ok(None),
+        ApprovalsMode::Wait(patience) => Approvals::listen(store, patience)?,
+        ApprovalsMode::Stdio => {
+            if !app.global.json {
+                return Err(CommandError::usage("`--approvals stdio` speaks JSON Lines; add --json"));
+            }
+            let approvals = Approvals::listen(store, None)?;
+            stdio::answer_from_stdin(store.clone(), approvals.detacher());
+            approvals
+        }
+    };
+    Ok(Some(approvals))
 }
 
 /// Makes what the events are shown on.

@@ -123,6 +123,14 @@ impl Surface for Text {
                     self.note(DIM, BULLET, &format!("{line} · {}", span(*duration_ms)))
                 }
             }
+            EventKind::ApprovalRequested { name, request_id, reason, .. } => {
+                self.note(YELLOW, WAIT, &format!("{name} waits for approval: {reason}"))?;
+                let answer = format!("  alisio approvals resolve {request_id} once|always|reject");
+                writeln!(self.err, "{DIM}{answer}\x1b[0m")
+            }
+            EventKind::ApprovalResolved { name, resolution, .. } => {
+                self.note(DIM, BULLET, &format!("{name}: {}", resolution.word()))
+            }
             EventKind::RequestRetry { attempt, of, reason, after_ms, status } => {
                 let status = status.map_or_else(String::new, |status| format!(" (HTTP {status})"));
                 let reason = format!("{reason:?}");
@@ -141,8 +149,6 @@ impl Surface for Text {
             EventKind::ReasoningDelta { .. }
             | EventKind::RunStarted { .. }
             | EventKind::ToolDecided { .. }
-            | EventKind::ApprovalRequested { .. }
-            | EventKind::ApprovalResolved { .. }
             | EventKind::ToolProgress { .. }
             | EventKind::ModelChanged { .. }
             | EventKind::RunCompleted { .. }

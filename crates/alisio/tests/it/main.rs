@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests make their own files and start the binary under test")]
 
+mod approvals;
 mod commands;
 mod configuration;
 mod exits;

@@ -1,0 +1,55 @@
+//! Programs that list files and tell about them.
+
+use super::{Case, Verdict};
+use crate::options::Table;
+
+const TREE: Table = Table {
+    short: "adflpshugDFqNirtcxAJXQCnSvUL:P:I:",
+    long: "dirsfirst noreport prune filelimit= gitignore du si filesfirst sort= ignore-case matchdirs metafirst inodes \
+        device timefmt= charset= version help",
+    numbers: false,
+};
+
+const FILE: Table = Table {
+    short: "bhiIkLNnrs0EvF:f:m:e:P:",
+    long: "brief mime mime-type mime-encoding dereference no-dereference print0 raw keep-going separator= files-from= \
+        special-files apple extension no-pad version help",
+    numbers: false,
+};
+
+const DU: Table = Table {
+    short: "0abcDHhkLlmPSsxd:t:B:X:A",
+    long: "all apparent-size bytes total dereference-args max-depth= human-readable si dereference count-links null \
+        separate-dirs summarize threshold= time? time-style= exclude= exclude-from= one-file-system block-size= inodes \
+        no-dereference help version",
+    numbers: false,
+};
+
+const DF: Table = Table {
+    short: "aBhHiklPTt:x:vm",
+    long: "all block-size= human-readable si inodes local no-sync output? portability type= print-type exclude-type= total \
+        help version",
+    numbers: false,
+};
+
+pub(super) fn judge(case: &mut Case<'_>) -> Option<Verdict> {
+    Some(match case.name {
+        "ls" | "dir" | "vdir" | "stat" | "realpath" | "readlink" | "eza" | "exa" | "lsd" | "namei" | "lsattr" | "getfacl" => {
+            case.harmless(0)
+        }
+        "basename" | "dirname" | "pathchk" => {
+            let verdict = case.harmless(0);
+            case.reads.clear();
+            verdict
+        }
+        "tree" => case.table(&TREE),
+        "file" => case.table(&FILE),
+        "du" => case.table(&DU),
+        "df" => case.table(&DF),
+        "locate" | "mlocate" | "plocate" | "whereis" => {
+            let args = case.args;
+            case.operands_only(args)
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,2 @@
+//! What lines of shell are understood to do.
+fn main() {}
