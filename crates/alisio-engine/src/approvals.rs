@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use alisio_policy::{Ask, Basis, Denial, Request};
-use alisio_protocol::{Approval, EventKind, Grant, Resolution, RunId, SessionId, ToolCall, VerdictSource, Width};
+use alisio_protocol::{Approval, EventKind, Grant, Resolution, ToolCall, VerdictSource, Width};
 use alisio_store::{Doorbell, Durability, Store, StoreError};
 use serde_json::{Value, json};
 use tokio::net::UnixDatagram;
@@ -71,18 +71,18 @@ impl Approvals {
         Detacher(self.patience.clone())
     }
 
-    /// Puts a question about `call` and waits until it is answered, runs out, or the run is stopped.
+    /// Puts a question and waits until it is answered, runs out, or the run is stopped.
     pub(crate) async fn ask(
         &self,
         asking: &Asking<'_>,
-        call: &ToolCall,
         request: &Request,
-        question: &Ask,
+        mut approval: Approval,
     ) -> Result<Answered, StoreError> {
-        let Asking { recorder, active, clock, .. } = asking;
-        let approval = self.approval(recorder.session_id(), recorder.run_id(), call, request, question, *clock);
+        let Asking { recorder, active, .. } = asking;
+        approval.deadline = (*self.patience.borrow())
+            .map(|patience| approval.since + i64::try_from(patience.as_millis()).unwrap_or(i64::MAX));
         let requested = EventKind::ApprovalRequested {
-            id: call.id.clone(),
+            id: approval.call_id.clone(),
             name: request.tool.clone(),
             effect: request.effect,
             request_id: approval.request_id.clone(),
@@ -100,7 +100,7 @@ impl Approvals {
             _ => "deny",
         };
         recorder.store_events(vec![EventKind::ApprovalResolved {
-            id: call.id.clone(),
+            id: approval.call_id.clone(),
             name: request.tool.clone(),
             effect: request.effect,
             request_id: approval.request_id.clone(),
@@ -126,8 +126,8 @@ impl Approvals {
             };
             tokio::select! {
                 biased;
-                () = asking.cancel.stopped() => self.close(asking, &Resolution::Aborted)?,
-                () = expired => self.close(asking, &Resolution::Timeout)?,
+                () = asking.cancel.stopped() => self.close(asking, id, &Resolution::Aborted)?,
+                () = expired => self.close(asking, id, &Resolution::Timeout)?,
                 // The sender lives in `self`, so this never fails.
                 _ = patience.changed() => since = Instant::now(),
                 rung = self.rung() => rung.map_err(|source| StoreError::File {
@@ -138,10 +138,10 @@ impl Approvals {
         }
     }
 
-    /// Ends the questions of the session that wait, unless somebody was quicker.
-    fn close(&self, asking: &Asking<'_>, resolution: &Resolution) -> Result<(), StoreError> {
+    /// Ends a question that waits, unless somebody was quicker.
+    fn close(&self, asking: &Asking<'_>, id: &str, resolution: &Resolution) -> Result<(), StoreError> {
         let now = now_ms(asking.clock);
-        asking.recorder.commit(Durability::Synced, Vec::new(), |tx| tx.close_approvals(resolution, now)).map(drop)
+        asking.recorder.commit(Durability::Synced, Vec::new(), |tx| tx.close_approval(id, resolution, now)).map(drop)
     }
 
     /// Comes back when somebody rang; what was said is in the rows.
@@ -153,47 +153,42 @@ impl Approvals {
         self.bell.try_recv();
         Ok(())
     }
+}
 
-    fn approval(
-        &self,
-        session: &SessionId,
-        run: &RunId,
-        call: &ToolCall,
-        request: &Request,
-        question: &Ask,
-        clock: Clock,
-    ) -> Approval {
-        let since = now_ms(clock);
-        let (reason, widths, directory) = match question {
-            Ask::Directory(outside) => (
-                format!("`{}` is outside the workspace and every declared directory", outside.path.display()),
-                vec![Width::Directory],
-                Some(outside.directory.display().to_string()),
-            ),
-            Ask::Effect(effect) => (
-                format!("the {effect} effect needs approval in this mode"),
-                vec![Width::Call, Width::Tool, Width::Effect],
-                None,
-            ),
-        };
-        Approval {
-            request_id: Uuid::now_v7().to_string(),
-            session_id: session.clone(),
-            run_id: run.clone(),
-            call_id: call.id.clone(),
-            agent: String::new(),
-            tool: request.tool.clone(),
-            effect: request.effect,
-            target: target(call),
-            shown: shown(call, request),
-            facts: None,
-            reason,
-            widths,
-            directory,
-            digest: request.digest,
-            since,
-            deadline: (*self.patience.borrow()).map(|patience| since + i64::try_from(patience.as_millis()).unwrap_or(i64::MAX)),
+/// Makes the question about a call: what would run, whole, why it is asked, and how wide an answer may be.
+pub(crate) fn question(
+    recorder: &Recorder,
+    call: &ToolCall,
+    request: &Request,
+    ask: &Ask,
+    basis: &Basis,
+    clock: Clock,
+) -> Approval {
+    let subject = &request.subject;
+    let (widths, directory) = match ask {
+        Ask::Directory(outside) => (vec![Width::Directory], Some(outside.directory.display().to_string())),
+        Ask::Effect(_) if subject.facts.is_some() => {
+            (vec![Width::Call, Width::Program, Width::Tool, Width::Effect], None)
         }
+        Ask::Effect(_) => (vec![Width::Call, Width::Tool, Width::Effect], None),
+    };
+    Approval {
+        request_id: Uuid::now_v7().to_string(),
+        session_id: recorder.session_id().clone(),
+        run_id: recorder.run_id().clone(),
+        call_id: call.id.clone(),
+        agent: subject.agent.clone(),
+        tool: request.tool.clone(),
+        effect: request.effect,
+        target: subject.target.clone(),
+        shown: shown(call, request),
+        facts: subject.facts.clone(),
+        reason: basis.reason.clone(),
+        widths,
+        directory,
+        digest: request.digest,
+        since: now_ms(clock),
+        deadline: None,
     }
 }
 
@@ -221,21 +216,6 @@ pub(crate) fn settle(request: &Request, resolution: &Resolution) -> Result<Basis
     }
 }
 
-/// Says whether a remembered answer covers a call that would otherwise be asked about.
-pub(crate) fn covers(grant: &Grant, request: &Request, question: &Ask) -> bool {
-    if matches!(question, Ask::Directory(_)) {
-        // A directory is opened by its own grants, before the question comes up.
-        return false;
-    }
-    match grant.width {
-        Width::Call => grant.digest == Some(request.digest),
-        Width::Tool => grant.tool == request.tool,
-        Width::Effect => grant.effect == request.effect,
-        // These need to know what is inside a command.
-        Width::Program | Width::Host | Width::Directory => false,
-    }
-}
-
 /// The directory outside the workspace that a remembered answer opens.
 pub(crate) fn opened_by(grant: &Grant) -> Option<PathBuf> {
     (grant.width == Width::Directory).then(|| grant.directory.as_ref().map(PathBuf::from)).flatten()
@@ -243,19 +223,6 @@ pub(crate) fn opened_by(grant: &Grant) -> Option<PathBuf> {
 
 fn now_ms(clock: Clock) -> i64 {
     clock.now().as_millisecond()
-}
-
-/// The exact thing in one line: the command, the path, or the whole input.
-fn target(call: &ToolCall) -> String {
-    let input: Value = serde_json::from_str(&call.arguments).unwrap_or(Value::Null);
-    if let (Some(program), Some(words)) = (input["command"].as_str(), input["args"].as_array()) {
-        let words = words.iter().filter_map(Value::as_str);
-        return std::iter::once(program).chain(words).collect::<Vec<_>>().join(" ");
-    }
-    ["command", "path", "url", "pattern"]
-        .into_iter()
-        .find_map(|key| input[key].as_str())
-        .map_or_else(|| call.arguments.clone(), str::to_owned)
 }
 
 /// What would run, whole: the input as it will be used, and everything that it may touch.

@@ -11,25 +11,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alisio_policy::{
-    Answering, Ask, Authority, Basis, Decision, Denial, Issuer, LedgerSink, Permit, RecordError, Request, decide,
+    Answering, Ask, Authority, Basis, Decision, Denial, Issuer, LedgerSink, Moment, Permit, RecordError, Request, RuleId,
+    Ruling, no_rung, rule_on,
 };
 use alisio_protocol::{
     CallId, ContentPart, Effect, EventKind, ToolCall, ToolMessage, ToolResult, VerdictSource, VerdictWord,
 };
 use alisio_sdk::{Prepared, Progress, ToolContext};
-use alisio_store::{CallRow, Durability, LedgerEntry, StoreError};
+use alisio_store::{CallRow, Durability, LedgerEntry, StoreError, covers};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
 use crate::active_time::ActiveTime;
-use crate::approvals::{Approvals, Asking, covers, opened_by, settle};
+use crate::approvals::{Approvals, Asking, opened_by, question, settle};
 use crate::cancel::Cancel;
 use crate::clock::Clock;
 use crate::context::Context;
 use crate::conversation::Asked;
 use crate::recorder::Recorder;
 use crate::registry::Registry;
+use crate::subject::subject_of;
 
 /// Reads that run at a time.
 const READS_AT_A_TIME: usize = 4;
@@ -171,8 +173,9 @@ impl Calls<'_> {
             Ok(prepared) => prepared,
             Err(error) => return Ok(Admitted::Answered(ToolResult::error(error.to_string()))),
         };
-        let request = prepared.request();
-        let Verdict { decision, answers } =
+        let mut request = prepared.request();
+        request.subject = subject_of(&call, &request, self.workspace);
+        let Verdict { decision, answers, uses } =
             self.decide(&call, &spec.name, spec.effect, &request).await.map_err(|error| RecordError(Box::new(error)))?;
         let mut instructions = None;
         if decision.is_ok() {
@@ -187,7 +190,7 @@ impl Calls<'_> {
             }
         }
         let writes = request.scope.writes.clone();
-        let entry = LedgerCall { calls: self, call: &call, answers: &answers };
+        let entry = LedgerCall { calls: self, call: &call, answers: &answers, uses: &uses };
         match self.issuer.record(request, decision, &entry) {
             Ok(Ok(permit)) => Ok(Admitted::Ready(Box::new(Ready {
                 tool: spec.name.clone(),
@@ -220,36 +223,41 @@ impl Calls<'_> {
         let mut authority = self.authority.clone();
         authority.opened.extend(grants.iter().filter_map(opened_by));
         let mut answers = Vec::new();
+        let recorder: &Recorder = self.recorder;
+        let moment = Moment { now: self.clock.now().as_millisecond(), uses: recorder, has_rung: &no_rung };
         loop {
             // As if somebody were there: a remembered answer counts also where nobody is.
             let with_person = Authority { answering: Answering::Person, ..authority.clone() };
-            let question = match decide(&with_person, request) {
-                Decision::Allow(basis) => return Ok(Verdict { decision: Ok(basis), answers }),
+            let Ruling { decision, basis, uses, .. } = rule_on(&with_person, request, moment);
+            let ask = match decision {
+                Decision::Allow(basis) => return Ok(Verdict { decision: Ok(basis), answers, uses }),
                 Decision::Deny(denial) => return Ok(Verdict::of(Err(denial))),
-                Decision::Ask(question) => question,
+                Decision::Ask(ask) => ask,
             };
-            if let Some(grant) = grants.iter().find(|grant| covers(grant, request, &question)) {
+            let question = question(self.recorder, call, request, &ask, &basis, self.clock);
+            if let Some(grant) = grants.iter().find(|grant| covers(grant, &question)) {
                 let reason = format!("a person allowed this before (grant {})", grant.id);
-                return Ok(Verdict { decision: Ok(Basis { source: VerdictSource::Grant, reason }), answers });
+                let basis = Basis { source: VerdictSource::Grant, reason };
+                return Ok(Verdict { decision: Ok(basis), answers, uses });
             }
             let Some(approvals) = self.approvals else {
                 // Nobody is there, so the policy says what the refusal is.
-                let decision = match decide(&authority, request) {
+                let decision = match rule_on(&authority, request, moment).decision {
                     Decision::Allow(basis) => Ok(basis),
                     Decision::Deny(denial) => Err(denial),
                     Decision::Ask(_) => Err(nobody_to_ask(effect)),
                 };
-                return Ok(Verdict::of(decision));
+                return Ok(Verdict { decision, answers, uses });
             };
             let asking =
                 Asking { recorder: self.recorder, active: self.active, cancel: self.cancel, clock: self.clock };
-            let answered = approvals.ask(&asking, call, request, &question).await?;
+            let answered = approvals.ask(&asking, request, question).await?;
             let settled = settle(request, &answered.resolution);
             answers.push(answered.request_id);
-            match question {
+            match ask {
                 // The directory comes first; the effect is still to be decided on.
                 Ask::Directory(outside) if settled.is_ok() => authority.opened.push(outside.directory),
-                _ => return Ok(Verdict { decision: settled, answers }),
+                _ => return Ok(Verdict { decision: settled, answers, uses }),
             }
         }
     }
@@ -349,11 +357,13 @@ struct LedgerCall<'a> {
     call: &'a ToolCall,
     /// The answers that the verdict rests on, which are used up with it.
     answers: &'a [String],
+    /// The rules whose allowance the call uses up if it runs.
+    uses: &'a [RuleId],
 }
 
 impl LedgerSink for LedgerCall<'_> {
     fn record(&self, verdict: &alisio_policy::Verdict) -> Result<(), RecordError> {
-        let Self { calls, call, answers } = self;
+        let Self { calls, call, answers, uses } = self;
         let request = &verdict.request;
         let allowed = verdict.word == VerdictWord::Allow;
         let at = calls.clock.stamp();
@@ -389,6 +399,9 @@ impl LedgerSink for LedgerCall<'_> {
                             return Err(StoreError::NotPending(request_id.clone()));
                         }
                     }
+                    for rule in *uses {
+                        tx.rule_used(rule.as_str(), now_ms)?;
+                    }
                     tx.call_started(&CallRow {
                         run: calls.recorder.run_id().clone(),
                         call: call.id.clone(),
@@ -405,15 +418,16 @@ impl LedgerSink for LedgerCall<'_> {
     }
 }
 
-/// What was decided on a call, and the answers that it rests on.
+/// What was decided on a call, the answers that it rests on, and the rules whose allowance it uses up.
 struct Verdict {
     decision: Result<Basis, Denial>,
     answers: Vec<String>,
+    uses: Vec<RuleId>,
 }
 
 impl Verdict {
     fn of(decision: Result<Basis, Denial>) -> Self {
-        Self { decision, answers: Vec::new() }
+        Self { decision, answers: Vec::new(), uses: Vec::new() }
     }
 }
 

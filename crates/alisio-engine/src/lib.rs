@@ -15,6 +15,7 @@ mod limits;
 mod recorder;
 mod registry;
 mod run;
+mod subject;
 mod turn;
 
 pub use active_time::{ActiveTime, PersonWait};

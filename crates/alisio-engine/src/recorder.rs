@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use alisio_policy::{RuleId, Uses};
 use alisio_protocol::{Event, EventKind, Grant, RunId, SessionId};
 use alisio_store::{Durability, SessionWriter, StoreError, Tx};
 use tokio::sync::mpsc::UnboundedSender;
@@ -50,6 +51,11 @@ impl Recorder {
     /// What a person allowed before, in this session or for this workspace.
     pub(crate) fn grants(&self, workspace: &Path, now_ms: i64) -> Result<Vec<Grant>, StoreError> {
         self.state().writer.store().grants(&self.session_id, workspace, now_ms)
+    }
+
+    /// When a rule with a ceiling let calls through; `None` where that can't be told.
+    fn rule_uses(&self, rule: &RuleId) -> Option<Vec<i64>> {
+        self.state().writer.store().rule_uses(rule.as_str(), i64::MIN).ok()
     }
 
     /// Shows something that is not kept.
@@ -105,5 +111,11 @@ impl Recorder {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Uses for Recorder {
+    fn times(&self, rule: &RuleId) -> Option<Vec<i64>> {
+        self.rule_uses(rule)
     }
 }

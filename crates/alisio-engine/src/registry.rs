@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use alisio_policy::{Authority, offers};
+use alisio_policy::{Authority, offers_tool};
 use alisio_protocol::ToolSpec;
 use alisio_sdk::Tool;
 
@@ -27,7 +27,7 @@ impl Registry {
         self.tools
             .iter()
             .map(|tool| tool.spec())
-            .filter(|spec| offers(authority, spec.effect))
+            .filter(|spec| offers_tool(authority, &spec.name, spec.effect))
             .cloned()
             .collect()
     }

@@ -247,3 +247,21 @@ pub(crate) fn redirects_to_file(text: &str) -> bool {
 pub(crate) fn at_operators(text: &str) -> Vec<&str> {
     text.split(['|', ';', '&', '\n']).map(str::trim).filter(|piece| !piece.is_empty()).collect()
 }
+
+/// Splits a text whose words are not all known, from `program` on, as well as blanks and quotes tell.
+pub(crate) fn loose_words(text: &str, program: &str) -> Vec<String> {
+    let plain: String = text.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
+    let mut words: Vec<String> = plain.split_whitespace().map(str::to_owned).collect();
+    let names_it = |word: &String| word.rsplit('/').next() == Some(program);
+    if let Some(start) = words.iter().position(names_it) {
+        words.drain(..start);
+    }
+    words
+}
+
+/// Says whether the first word of a text is `program`, quotes aside.
+pub(crate) fn begins_with(text: &str, program: &str) -> bool {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    let plain: String = first.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
+    plain == program
+}

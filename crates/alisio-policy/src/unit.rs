@@ -153,7 +153,10 @@ impl<'s> Unit<'s> {
         };
         match (&part.argv, &part.program) {
             (Some(argv), _) => {
+                // With something before the program (a wrapper, a variable for it) it may do something else.
+                let is_bare = argv.first().is_some_and(|program| shape::begins_with(&part.text, program));
                 let fit = fit_argv(argv, words);
+                let fit = if is_bare { fit } else { fit.min(Fit::Partly) };
                 let plain = shape::spellings(argv).iter().any(|form| starts_with_words(form, words));
                 if fit == Fit::No && plain { Fit::Partly } else { fit }
             }
@@ -259,16 +262,32 @@ fn command(subject: &Subject) -> Vec<Unit<'_>> {
             unit.also.extend(shape::plain_blanks(&subject.target));
         }
         unit.also.extend(shape::plain_blanks(&part.text));
+        // What a wrapper starts is shown with the wrapper's text; a rule that lets through must name it itself.
+        let is_started = index > 0
+            && parts[index - 1].text == part.text
+            && (parts[index - 1].program != part.program || parts[index - 1].argv != part.argv);
         match &part.argv {
             Some(argv) => {
                 unit.also.push(argv.join(" "));
                 unit.also.push(quoted(argv));
                 unit.also.extend(shape::spellings(argv));
+                if is_started {
+                    unit.exact = vec![argv.join(" ")];
+                }
             }
-            None if part.class != Class::Read && part.program.is_some() => {
-                unit.shape = Some((shape::with_holes(&part.text), false));
+            None => {
+                if let Some(program) = &part.program {
+                    let words = shape::loose_words(&part.text, program);
+                    if is_started {
+                        unit.exact = vec![words.join(" ")];
+                    }
+                    unit.also.push(words.join(" "));
+                    unit.also.extend(shape::spellings(&words));
+                }
+                if part.class != Class::Read && part.program.is_some() {
+                    unit.shape = Some((shape::with_holes(&part.text), false));
+                }
             }
-            None => {}
         }
         unit.hosts = &part.hosts;
         let files: Vec<&String> = part.reads.iter().chain(&part.writes).collect();

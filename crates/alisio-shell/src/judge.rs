@@ -41,7 +41,7 @@ pub(crate) fn argv(argv: &[String], budget: &Budget) -> Facts {
     let text = argv.join(" ");
     if text.len() > budget.n_bytes {
         judge.unknown(&text.chars().take(200).collect::<String>(), format!("it is longer than {} bytes", budget.n_bytes));
-    } else {
+    } else if !args.is_empty() {
         judge.command(&text, args, &[], &[]);
     }
     judge.facts()
@@ -441,7 +441,7 @@ impl Judge<'_> {
 fn is_descriptor(arg: &Arg) -> bool {
     let text = arg.text();
     let digits = text.strip_suffix('-').unwrap_or(text);
-    !text.is_empty() && digits.len() < 3 && digits.bytes() .all(|byte| byte.is_ascii_digit())
+    !text.is_empty() && digits.len() < 3 && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Bash makes connections where the name of a file looks like one.
@@ -483,5 +483,5 @@ fn is_own(name: &str) -> bool {
     let lower = name.bytes().any(|byte| byte.is_ascii_lowercase());
     let reserved = name.to_ascii_lowercase().ends_with("_proxy") || matches!(name, "histchars" | "auto_resume");
     let single = name.len() == 1;
-    (lower && !reserved) || (single && name != "_") || OWN_NAMES.contains(&name)
+    (lower && !reserved) || single || OWN_NAMES.contains(&name)
 }

@@ -101,8 +101,6 @@ pub(crate) struct Redirect {
     pub descriptor: Option<String>,
     pub direction: Direction,
     pub target: Word,
-    /// `<&` instead of `>&`.
-    pub from: bool,
 }
 
 /// One word as written.

@@ -173,9 +173,10 @@ fn fill(grant: &mut Grant, approval: &Approval) -> bool {
     grant.digest.is_some() || grant.program.is_some() || grant.directory.is_some() || grant.host.is_some()
 }
 
-/// Says whether a grant covers another question of its session. An answer about one tool or effect never reaches a
-/// stronger one: only [`Width::Effect`] crosses tools, and none crosses effects.
-pub(crate) fn covers(grant: &Grant, other: &Approval) -> bool {
+/// Says whether a grant covers a question. No width but [`Width::Effect`] reaches from one effect to all its tools;
+/// program, directory and host stay within their effect, call and tool within their tool. Where it can't be told, it
+/// does not. Whether the grant counts in the session, and still, is what [`Store::grants`] says.
+pub fn covers(grant: &Grant, other: &Approval) -> bool {
     let is_same_tool = other.tool == grant.tool;
     let is_same_effect = other.effect == grant.effect;
     match grant.width {

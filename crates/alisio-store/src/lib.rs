@@ -23,10 +23,12 @@ mod rows;
 mod sessions;
 mod store;
 pub mod trust;
+mod uses;
 mod writer;
 
 pub use doorbell::Doorbell;
 pub use error::StoreError;
+pub use grants::covers;
 pub use ledger::{LedgerCheck, LedgerEntry, LedgerHead};
 pub use rows::{
     ApprovalRow, CallRow, Durability, ListFilter, Loaded, NewRun, NewSession, PendingApproval, Removed,

@@ -157,6 +157,13 @@ CREATE TRIGGER grants_end_with_their_session AFTER DELETE ON sessions BEGIN
     DELETE FROM grants WHERE session = OLD.id AND life = 'session';
 END;
 ",
+    "
+CREATE TABLE rule_uses (
+    rule TEXT NOT NULL,
+    at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX rule_uses_by_time ON rule_uses (rule, at);
+",
 ];
 
 /// Brings the database to the newest version; says whether anything was done.

@@ -66,7 +66,7 @@ impl Store {
         Ok(Self { inner: Arc::new(Inner { root, path, blobs, state: Mutex::new(state) }) })
     }
 
-    /// Returns the folder of the database, which also holds `blobs/`, `outputs/` and `locks/`.
+    /// Returns the folder of the database, which also holds `blobs/`, `outputs/`, `locks/` and `run/`.
     pub fn state_root(&self) -> &Path {
         &self.inner.root
     }

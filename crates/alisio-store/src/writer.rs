@@ -95,6 +95,10 @@ pub struct Tx<'a> {
 }
 
 impl Tx<'_> {
+    pub(crate) fn connection(&self) -> &Connection {
+        self.connection
+    }
+
     fn packer(&self) -> Packer<'_> {
         Packer {
             blobs: self.blobs,

@@ -25,12 +25,12 @@ async fn a_call_waits_for_its_answer_and_then_runs() {
     assert_snapshot!(told.story(), @r#"
     run_started m
     turn_completed 1 calls=2 tokens=110
-    approval_requested save write: the write effect needs approval in this mode
+    approval_requested save write: the write effect needs approval
     approval_resolved save once (once)
     tool_decided save Allow Answer
     tool_started save write
     tool_completed save ok: ran save /work/a
-    approval_requested save write: the write effect needs approval in this mode
+    approval_requested save write: the write effect needs approval
     approval_resolved save once (once)
     tool_decided save Allow Answer
     tool_started save write
@@ -90,7 +90,7 @@ async fn a_directory_outside_is_asked_about_before_the_effect() {
     turn_completed 1 calls=1 tokens=110
     approval_requested save write: `/elsewhere/a` is outside the workspace and every declared directory
     approval_resolved save session (always)
-    approval_requested save write: the write effect needs approval in this mode
+    approval_requested save write: the write effect needs approval
     approval_resolved save once (once)
     tool_decided save Allow Answer
     tool_started save write
@@ -118,7 +118,7 @@ async fn a_stop_while_a_call_waits_ends_the_question() {
     assert_snapshot!(told.story(), @"
     run_started m
     turn_completed 1 calls=1 tokens=110
-    approval_requested save write: the write effect needs approval in this mode
+    approval_requested save write: the write effect needs approval
     approval_resolved save deny (aborted)
     tool_decided save Deny Answer
     tool_completed save error: refused: the run was stopped while the call waited for approval

@@ -58,7 +58,7 @@ fn word() -> impl Strategy<Value = &'static str> {
 }
 
 fn any_policy() -> impl Strategy<Value = Policy> {
-    let lists = proptest::sample::select([vec![], vec!["bash"], vec!["read", "bash"]].as_slice());
+    let lists = proptest::sample::select(vec![vec![], vec!["bash"], vec!["read", "bash"]]);
     (rules(), word(), lists).prop_map(|(rules, default, restrict)| {
         policy(&json!({"default": default, "rules": rules, "restrictToTools": restrict}))
     })

@@ -181,7 +181,8 @@ fn check(subcommand: &str, args: &[Arg]) -> Result<(), String> {
             let table = if subcommand == "diff" { DIFF } else { Table { short: "puszabRWwDU:M?C?B?l:S:G:O:I:rctmvq", ..DIFF } };
             table.split(args).map(drop)
         }
-        "log" | "show" | "whatchanged" | "shortlog" | "rev-list" | "range-diff" => log(args),
+        "log" | "show" | "whatchanged" | "rev-list" | "range-diff" => log(args),
+        "shortlog" => Table { short: "snecw?", ..LOG }.split(args).and_then(|split| formats(&split)),
         "blame" | "annotate" => BLAME.split(args).map(drop),
         "grep" => GREP.split(args).map(drop),
         "cat-file" => CAT_FILE.split(args).map(drop),
@@ -272,7 +273,7 @@ fn listing(table: &Table, args: &[Arg], signs: &[&str]) -> Result<(), String> {
 
 fn remote(args: &[Arg]) -> Result<(), String> {
     match first(args) {
-        ("", []) | ("-v" | "--verbose" | "show", []) => Ok(()),
+        ("", []) | ("-v" | "--verbose", []) => Ok(()),
         ("get-url", rest) => Table { short: "", long: "push all", numbers: false }.split(rest).map(drop),
         ("show", rest) if rest.first().is_some_and(|arg| arg.text() == "-n") => {
             Table { short: "n", long: "", numbers: false }.split(rest).map(drop)

@@ -294,15 +294,9 @@ impl Parser<'_> {
             self.pending.push(self.delimiter(&target, operator == "<<-")?);
             // The body is kept apart and judged when it has been read; the delimiter is not expanded.
             let text = self.slice(from);
-            return Ok(Some(Redirect {
-                text,
-                descriptor,
-                direction,
-                target: Word::default(),
-                from: false,
-            }));
+            return Ok(Some(Redirect { text, descriptor, direction, target: Word::default() }));
         }
-        Ok(Some(Redirect { text: self.slice(from), descriptor, direction, target, from: operator == "<&" }))
+        Ok(Some(Redirect { text: self.slice(from), descriptor, direction, target }))
     }
 
     fn delimiter(&self, word: &Word, strip_tabs: bool) -> Parsed<Pending> {

@@ -90,5 +90,5 @@ fn a_database_of_version_1_keeps_all_it_had_and_takes_questions() {
     store.resolve("q", &Answer::Once, "terminal", NOW).unwrap();
     assert!(matches!(store.verify_ledger().unwrap(), LedgerCheck::Whole(head) if head.seq == 5));
     let version: i64 = sql.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!(version, 2);
+    assert!(version >= 2);
 }

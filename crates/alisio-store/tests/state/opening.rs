@@ -84,7 +84,7 @@ fn what_is_not_ours_is_refused_with_a_sentence_and_left_as_it_is() {
                 drop(Store::open(path).unwrap());
                 rusqlite::Connection::open(path).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
             },
-            "has schema version 99 and this Alisio knows 2",
+            "has schema version 99 and this Alisio knows ",
         ),
         ("socket", |path| drop(std::os::unix::net::UnixListener::bind(path).unwrap()), "could not be used"),
     ];

@@ -89,7 +89,7 @@ fn a_full_queue_and_a_dead_listener_hold_nobody_up() {
     let third = Doorbell::listen(&scratch.store).unwrap();
     assert_eq!(sockets(&folder).len(), 2);
     drop((bell, third));
-    assert_eq!(sockets(&folder), [PathBuf::new(); 0]);
+    assert!(sockets(&folder).is_empty());
 }
 
 #[test]

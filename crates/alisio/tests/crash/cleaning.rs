@@ -40,7 +40,8 @@ fn a_crash_of_a_chore_loses_nothing_else() {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     let mut start = Start::new(&folder.path().join("start")).expect("the state to start from is made");
     for chore in CHORES {
-        let place = start.copy(&folder.path().join(format!("whole-{chore:?}"))).expect("the state can be copied");
+        let place =
+            start.copy(&folder.path().join(format!("whole-{chore:?}"))).expect("the state can be copied");
         let clock = Instant::now();
         place.expect(0, "", &start.arguments(chore)).expect("the command works where nobody kills it");
         start.lengths[chore as usize] = clock.elapsed();
@@ -53,15 +54,20 @@ fn a_crash_of_a_chore_loses_nothing_else() {
         let chore = CHORES[random.below(3) as usize];
         let span = start.lengths[chore as usize].mul_f64(1.2);
         let at = Duration::from_micros(random.below(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)));
-        let root = folder.path().join(format!("run-{}", number.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
+        let root =
+            folder.path().join(format!("run-{}", number.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
         let place = start.copy(&root)?;
         let mut running = Running::start(place.alisio("", &start.arguments(chore)));
         std::thread::sleep((running.started + at).saturating_duration_since(Instant::now()));
         let (code, err) = running.kill_unread()?;
         check(code.is_none_or(|code| code == 0), || format!("{chore:?} ended with {code:?}: {err}"))?;
-        let done = start.check(&place, chore, code.map(|_| true)).map_err(|failed| format!("{chore:?}: {failed}"))?;
+        let done = start
+            .check(&place, chore, code.map(|_| true))
+            .map_err(|failed| format!("{chore:?}: {failed}"))?;
         place.expect(0, "", &start.arguments_again(&place, chore)?)?;
-        start.check(&place, chore, Some(true)).map_err(|failed| format!("{chore:?}, done again: {failed}"))?;
+        start
+            .check(&place, chore, Some(true))
+            .map_err(|failed| format!("{chore:?}, done again: {failed}"))?;
         let mut figures = figures.lock().expect("no thread panics with it");
         figures.0 += usize::from(code.is_none());
         figures.1 += usize::from(code.is_none() && done);
@@ -79,22 +85,30 @@ impl Start {
         let mut whole = Vec::new();
         for index in 0..3 {
             let script = format!("for i in 1 2 3; do seq {index} 20000; done");
-            let turns = vec![call("shell", json!({"command": script})), Turn::text(format!("{index} word ").repeat(4000))];
+            let turns = vec![
+                call("shell", json!({"command": script})),
+                Turn::text(format!("{index} word ").repeat(4000)),
+            ];
             let server = Server::start_blocking(Scenario::new(turns)).map_err(|error| error.to_string())?;
             let prompt = format!("prompt {index}");
             let told = place.expect(0, &server.base_url(), &["run", "--json", "--allow-process", &prompt])?;
-            let event: Value = serde_json::from_str(told.lines().next().unwrap_or_default()).map_err(|e| e.to_string())?;
+            let event: Value =
+                serde_json::from_str(told.lines().next().unwrap_or_default()).map_err(|e| e.to_string())?;
             whole.push(event["sessionId"].as_str().unwrap_or_default().to_owned());
         }
-        let server = Server::start_blocking(Scenario::new(vec![call("shell", json!({"command": "sleep 1000"}))]))
-            .map_err(|error| error.to_string())?;
+        let server =
+            Server::start_blocking(Scenario::new(vec![call("shell", json!({"command": "sleep 1000"}))]))
+                .map_err(|error| error.to_string())?;
         let mut running =
             Running::start(place.alisio(&server.base_url(), &["run", "--json", "--allow-process", "be cut"]));
-        running.read_until(Instant::now() + Duration::from_secs(30), |event| event["type"] == "tool_started")?;
+        running
+            .read_until(Instant::now() + Duration::from_secs(30), |event| event["type"] == "tool_started")?;
         // The look for what lives on would find nothing for ever if it did not know its own.
         let patience = Instant::now() + Duration::from_secs(10);
         while !["alisio", "__supervisor", "sleep 1000"].iter().all(|what| place.lives(&running, what)) {
-            check(Instant::now() < patience, || format!("not all is found of what runs: {:?}", place.alive(&running)))?;
+            check(Instant::now() < patience, || {
+                format!("not all is found of what runs: {:?}", place.alive(&running))
+            })?;
             std::thread::sleep(Duration::from_millis(10));
         }
         running.kill()?;
@@ -154,7 +168,9 @@ impl Start {
         let listed = place.expect(0, "", &["sessions", "list", "--all", "--json"])?;
         let store = place.store()?;
         let ledger = store.verify_ledger().map_err(|error| error.to_string())?;
-        check(matches!(ledger, LedgerCheck::Whole(head) if head.seq == self.n_ledger), || format!("{ledger:?}"))?;
+        check(matches!(ledger, LedgerCheck::Whole(head) if head.seq == self.n_ledger), || {
+            format!("{ledger:?}")
+        })?;
         let mut gone = 0;
         for (id, export) in &self.exports {
             if !listed.contains(id.as_str()) {
@@ -172,13 +188,19 @@ impl Start {
             let damaged = view.repairs.iter().any(|repair| repair.contains("gone or damaged"));
             check(!damaged, || format!("session {id} lost content: {:?}", view.repairs))?;
         }
-        let uncertain = store.view(&SessionId::new(self.cut.as_str())).map_err(|error| error.to_string())?.uncertain.len();
+        let uncertain = store
+            .view(&SessionId::new(self.cut.as_str()))
+            .map_err(|error| error.to_string())?
+            .uncertain
+            .len();
         let is_done = match chore {
             Chore::Recover => uncertain == 0,
             Chore::Delete => gone == 2,
             Chore::Collect => !place.state.join("blobs/sha256/00").join(format!("{:064x}", 39)).exists(),
         };
-        check(matches!(chore, Chore::Recover) || uncertain == 1, || "what was uncertain no longer is".into())?;
+        check(matches!(chore, Chore::Recover) || uncertain == 1, || {
+            "what was uncertain no longer is".into()
+        })?;
         check(done.is_none_or(|done| done == is_done), || format!("the work is done: {is_done}"))?;
         Ok(is_done)
     }

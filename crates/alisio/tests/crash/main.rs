@@ -43,7 +43,8 @@ impl Random {
 
 /// Which seeds to run.
 fn seeds() -> Vec<u64> {
-    let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number is asked for"));
+    let number =
+        |name| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number is asked for"));
     let runs = number("ALISIO_CRASH_RUNS");
     match number("ALISIO_CRASH_SEED") {
         Some(seed) => vec![seed; usize::try_from(runs.unwrap_or(1)).expect("a small number")],
@@ -67,7 +68,10 @@ fn each_seed(what: &str, act: impl Fn(u64) -> Result<(), Failed> + Sync) {
                 while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
                     if let Err(failed) = act(*seed) {
                         println!("seed {seed}: {failed}");
-                        failures.lock().expect("no thread panics with it").push(format!("seed {seed}: {failed}"));
+                        failures
+                            .lock()
+                            .expect("no thread panics with it")
+                            .push(format!("seed {seed}: {failed}"));
                     }
                 }
             });

@@ -81,7 +81,11 @@ impl Place {
     /// Runs the binary to its end.
     pub(crate) fn ended(&self, base_url: &str, arguments: &[&str]) -> Result<Output, Failed> {
         let mut command = self.alisio(base_url, arguments);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(|error| error.to_string())?;
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| error.to_string())?;
         let pid = child.id();
         let (sender, receiver) = channel();
         std::thread::spawn(move || sender.send(child.wait_with_output()));
@@ -101,7 +105,11 @@ impl Place {
         if output.status.code() == Some(code) {
             return Ok(out.into_owned());
         }
-        Err(format!("`alisio {}` ended with {}, not {code}:\n{out}\n{err}", arguments.join(" "), output.status))
+        Err(format!(
+            "`alisio {}` ended with {}, not {code}:\n{out}\n{err}",
+            arguments.join(" "),
+            output.status
+        ))
     }
 
     /// Waits until nothing of this place lives; says how long that took.
@@ -131,7 +139,8 @@ impl Place {
         let mut alive = Vec::new();
         for (pid, stat) in processes() {
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            let is_ours = stat.session == running.pid || environment.split(|byte| *byte == 0).any(|one| one == home);
+            let is_ours =
+                stat.session == running.pid || environment.split(|byte| *byte == 0).any(|one| one == home);
             if is_ours && stat.is_alive {
                 let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
                 alive.push(format!("{pid} {}", String::from_utf8_lossy(&line).replace('\0', " ")));
@@ -160,8 +169,11 @@ impl Running {
             });
         }
         let started = Instant::now();
-        let mut child =
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary was built for this test");
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary was built for this test");
         let (sender, lines) = channel();
         let mut out = BufReader::new(child.stdout.take().expect("it is piped"));
         std::thread::spawn(move || {
@@ -177,12 +189,17 @@ impl Running {
     }
 
     /// Reads until `is_due` says so of a line, the moment has come, or the output ends. Says whether it ended.
-    pub(crate) fn read_until(&mut self, moment: Instant, mut is_due: impl FnMut(&Value) -> bool) -> Result<bool, Failed> {
+    pub(crate) fn read_until(
+        &mut self,
+        moment: Instant,
+        mut is_due: impl FnMut(&Value) -> bool,
+    ) -> Result<bool, Failed> {
         loop {
             match self.lines.recv_timeout(moment.saturating_duration_since(Instant::now())) {
                 Ok(line) => {
-                    let event: Value = serde_json::from_slice(&line)
-                        .map_err(|error| format!("a line is not JSON ({error}): {}", String::from_utf8_lossy(&line)))?;
+                    let event: Value = serde_json::from_slice(&line).map_err(|error| {
+                        format!("a line is not JSON ({error}): {}", String::from_utf8_lossy(&line))
+                    })?;
                     let due = is_due(&event);
                     self.seen.push(event);
                     if due {
@@ -248,7 +265,10 @@ fn processes() -> impl Iterator<Item = (u32, Stat)> {
         // The name of a program may hold anything, so the fields are counted from behind it.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let is_alive = !matches!(*fields.first()?, "Z" | "X");
-        Some((pid, Stat { parent: fields.get(1)?.parse().ok()?, session: fields.get(3)?.parse().ok()?, is_alive }))
+        Some((
+            pid,
+            Stat { parent: fields.get(1)?.parse().ok()?, session: fields.get(3)?.parse().ok()?, is_alive },
+        ))
     })
 }
 

@@ -90,7 +90,9 @@ fn death(random: &mut Random, length: Duration) -> Death {
                 ("turn_completed", 9),
                 ("run_started", 1),
             ][random.below(5) as usize];
-            let wait = Duration::from_micros([0, random.below(1000), random.below(20_000)][random.below(3) as usize]);
+            let wait = Duration::from_micros(
+                [0, random.below(1000), random.below(20_000)][random.below(3) as usize],
+            );
             Death::After { kind, nth: 1 + random.below(most), wait }
         }
         _ => Death::SupervisorFirst { at, wait: Duration::from_micros(random.below(30_000)) },
@@ -101,8 +103,11 @@ fn death(random: &mut Random, length: Duration) -> Death {
 fn one(root: &Path, seed: u64, death: &Death, figures: &Mutex<Figures>) -> Result<(), Failed> {
     let marker = format!("{}{:06}", std::process::id(), seed % 1_000_000);
     let script = Script::new(&root.join("effects.log").display().to_string(), &marker);
-    let files: Vec<(&str, &str)> =
-        script.contents.iter().filter_map(|(path, contents)| Some((*path, contents[0].as_deref()?))).collect();
+    let files: Vec<(&str, &str)> = script
+        .contents
+        .iter()
+        .filter_map(|(path, contents)| Some((*path, contents[0].as_deref()?)))
+        .collect();
     let place = Place::new(root, &files);
     let server = Server::start_blocking(script.scenario()).map_err(|error| error.to_string())?;
     let arguments = ["run", "--json", "--allow-write", "--allow-process", "do all of it"];
@@ -111,9 +116,11 @@ fn one(root: &Path, seed: u64, death: &Death, figures: &Mutex<Figures>) -> Resul
     let (code, err) = running.kill()?;
     let silence = place.wait_for_silence(&running, SILENCE)?;
     check(code.is_none_or(|code| code == 0), || format!("it ended by itself with {code:?}: {err}"))?;
-    check(matches!(death, Death::At(_) | Death::After { .. } | Death::SupervisorFirst { .. }) || code == Some(0), || {
-        format!("it ended with {code:?}: {err}")
-    })?;
+    check(
+        matches!(death, Death::At(_) | Death::After { .. } | Death::SupervisorFirst { .. })
+            || code == Some(0),
+        || format!("it ended with {code:?}: {err}"),
+    )?;
     check(server.failures().is_empty(), || format!("the server did not expect: {:?}", server.failures()))?;
 
     let session = place.expect(0, "", &["sessions", "list", "--all", "--json"])?;
@@ -129,10 +136,12 @@ fn one(root: &Path, seed: u64, death: &Death, figures: &Mutex<Figures>) -> Resul
     let n_events = seen_events_are_kept(&running.seen, &exported)?;
     let told = Told::new(&exported);
     if matches!(death, Death::Never) {
-        let missing: Vec<_> = script.steps().filter(|step| !told.completed.contains(step.id)).map(|step| step.id).collect();
-        check(told.ended.as_deref() == Some("run_completed") && told.failed.is_empty() && missing.is_empty(), || {
-            format!("the script fails in {:?} and does not come to {missing:?}", told.failed)
-        })?;
+        let missing: Vec<_> =
+            script.steps().filter(|step| !told.completed.contains(step.id)).map(|step| step.id).collect();
+        check(
+            told.ended.as_deref() == Some("run_completed") && told.failed.is_empty() && missing.is_empty(),
+            || format!("the script fails in {:?} and does not come to {missing:?}", told.failed),
+        )?;
     }
     let leftovers = files_are_whole(&place, &script, &told, supervisor_died)?;
     let store = place.store()?;
@@ -252,16 +261,24 @@ impl Told {
 
 /// Each file has exactly one of the contents that it may have after what was told; returns how many temporary files
 /// there are, each with a name that says so.
-fn files_are_whole(place: &Place, script: &Script, told: &Told, supervisor_died: bool) -> Result<usize, Failed> {
+fn files_are_whole(
+    place: &Place,
+    script: &Script,
+    told: &Told,
+    supervisor_died: bool,
+) -> Result<usize, Failed> {
     for (path, contents) in &script.contents {
         let steps = || script.steps().filter(|step| matches!(step.trace, Trace::File(of) if of == *path));
-        let least = steps().filter(|step| told.completed.contains(step.id) && !told.failed.contains(step.id)).count();
+        let least =
+            steps().filter(|step| told.completed.contains(step.id) && !told.failed.contains(step.id)).count();
         let most = steps().filter(|step| told.has_started(step.id)).count();
         let actual = fs::read_to_string(place.workspace.join(path)).ok();
         let index = contents.iter().position(|content| *content == actual);
         check(index.is_some_and(|index| (least..=most).contains(&index)), || {
             let length = actual.map(|text| text.len());
-            format!("`{path}` has content {index:?} ({length:?} bytes), which has to be one of {least} to {most}")
+            format!(
+                "`{path}` has content {index:?} ({length:?} bytes), which has to be one of {least} to {most}"
+            )
         })?;
     }
     let log = fs::read_to_string(&place.log).map_err(|error| error.to_string())?;
@@ -308,7 +325,7 @@ fn ledger_is_whole(store: &alisio_store::Store, told: &Told) -> Result<(), Faile
     let found = store.verify_ledger().map_err(|error| error.to_string())?;
     check(matches!(found, LedgerCheck::Whole(_)), || format!("{found:?}"))?;
     let entries = store.ledger(0, 1000).map_err(|error| error.to_string())?;
-    let allowed = entries.iter().filter(|entry| entry.verdict == VerdictWord::Allow);
+    let allowed = entries.iter().filter(|entry| entry.verdict == Some(VerdictWord::Allow));
     let allowed: Vec<&str> = allowed.map(|entry| entry.call.as_str()).collect();
     let started: Vec<&str> = told.started.iter().map(|(id, _)| id.as_str()).collect();
     check(allowed == started, || format!("the ledger allowed {allowed:?}, and {started:?} began"))
@@ -328,7 +345,9 @@ fn session_tells_the_truth(
         None if told.run_started => "interrupted",
         None => "none yet",
     };
-    check(text.contains(&format!("last run: {status}\n")), || format!("the last run is {status}, and it says\n{text}"))?;
+    check(text.contains(&format!("last run: {status}\n")), || {
+        format!("the last run is {status}, and it says\n{text}")
+    })?;
     let listed = text.lines().filter(|line| line.contains(" (begun ")).count();
     check(listed == uncertain.len(), || format!("{uncertain:?} are uncertain, and it says\n{text}"))?;
     let view = store.view(&SessionId::new(session)).map_err(|error| error.to_string())?;
@@ -344,7 +363,9 @@ fn goes_on(place: &Place, session: &str, uncertain: &[String]) -> Result<(), Fai
     let resume = ["resume", session, "go on", "--allow-write", "--allow-process"];
     if !uncertain.is_empty() {
         place.expect(1, &url, &resume)?;
-        check(server.request_count() == 0, || "a session with an uncertain call was sent to the model".into())?;
+        check(server.request_count() == 0, || {
+            "a session with an uncertain call was sent to the model".into()
+        })?;
         place.expect(0, "", &["sessions", "recover", session, "--acknowledge"])?;
     }
     let before = snapshot(place);
@@ -353,19 +374,22 @@ fn goes_on(place: &Place, session: &str, uncertain: &[String]) -> Result<(), Fai
     let requests = server.requests();
     let body = requests.first().map(|request| &request.body).ok_or("no request came")?;
     for call in uncertain {
-        let answer = body["messages"].as_array().into_iter().flatten().find(|message| message["tool_call_id"] == **call);
+        let answer = body["messages"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|message| message["tool_call_id"] == **call);
         let text = answer.map(|answer| answer["content"].to_string()).unwrap_or_default();
-        check(text.contains("outcome unknown"), || format!("the model is not told that `{call}` is uncertain: {text}"))?;
+        check(text.contains("outcome unknown"), || {
+            format!("the model is not told that `{call}` is uncertain: {text}")
+        })?;
     }
     let mut expected = before;
     expected.insert(place.workspace.join("after.txt"), "after\n".into());
     expected.entry(place.log.clone()).or_default().extend_from_slice(b"after-shell\n");
     let after = snapshot(place);
-    let differing: Vec<_> = expected
-        .keys()
-        .chain(after.keys())
-        .filter(|path| expected.get(*path) != after.get(*path))
-        .collect();
+    let differing: Vec<_> =
+        expected.keys().chain(after.keys()).filter(|path| expected.get(*path) != after.get(*path)).collect();
     check(differing.is_empty(), || format!("going on left {differing:?} not as it should be:\n{said}"))?;
     let text = place.expect(0, "", &["resume", session])?;
     check(text.contains("last run: completed\n"), || format!("after going on it says\n{text}"))

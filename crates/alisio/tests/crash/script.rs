@@ -53,7 +53,8 @@ impl Script {
 
         let read = |id, path: &str| step(id, "read_file", json!({"path": path}), Trace::None);
         let edit = |id, path: &'static str, index: usize, old: &str, new: &str| {
-            let arguments = json!({"path": path, "oldText": old, "newText": new, "expectedHash": hash(path, index)});
+            let arguments =
+                json!({"path": path, "oldText": old, "newText": new, "expectedHash": hash(path, index)});
             step(id, "edit_file", arguments, Trace::File(path))
         };
         let write = |id, path: &'static str, index: usize| {
@@ -83,7 +84,9 @@ impl Script {
             ],
             vec![shell(
                 "background",
-                &format!("sleep 1000.{marker} & (setsid sleep 1000.{marker} &) ; nohup sleep 1000.{marker} & sleep 0.1"),
+                &format!(
+                    "sleep 1000.{marker} & (setsid sleep 1000.{marker} &) ; nohup sleep 1000.{marker} & sleep 0.1"
+                ),
             )],
             vec![
                 write("write-fresh-1", "fresh.txt", 1),
