@@ -13,7 +13,7 @@ use alisio_host::instructions::InstructionFiles;
 use alisio_host::process::{CEILING_VARIABLE, Options, Processes, environment};
 use alisio_host::supervisor;
 use alisio_host::workspace::{Workspace, is_broad};
-use alisio_policy::{Authority, Issuer};
+use alisio_policy::{Authority, Issuer, Mode, Policy, PolicySet, Source};
 use alisio_protocol::{Effect, EffectSet};
 use alisio_providers::{OpenAiCompatible, Secret, Settings};
 use alisio_sdk::{InstructionSource, Provider, Tool};
@@ -22,8 +22,12 @@ use alisio_store::dirs::{Dirs, Env};
 use alisio_store::trust::{self, Status};
 use alisio_store::Store;
 
-use crate::args::{Global, Permissions};
+use crate::args::{Global, ModeWord, Permissions};
+use crate::commands::policy::{parse_policy, read_policy};
 use crate::error::CommandError;
+
+/// The administrator's policy: it binds every user of the machine and can't be loosened.
+const ADMINISTRATORS_POLICY: &str = "/etc/alisio/policy.json";
 
 /// Output limit of a request where nobody set one.
 const DEFAULT_OUTPUT_TOKENS: u64 = 16_384;
@@ -161,8 +165,19 @@ impl App {
     }
 
     /// Says what a run may do at most.
-    pub fn authority(&self, permissions: &Permissions, agent: Agent) -> Result<Authority, CommandError> {
+    pub fn authority(
+        &self,
+        permissions: &Permissions,
+        loaded: &Loaded,
+        agent: Agent,
+    ) -> Result<Authority, CommandError> {
         let mut authority = Authority::headless();
+        authority.policies = self.policies(permissions, loaded)?;
+        authority.mode = match permissions.mode {
+            None | Some(ModeWord::Ask) => Mode::Ask,
+            Some(ModeWord::Auto) => Mode::Auto,
+            Some(ModeWord::Full) => Mode::Full,
+        };
         authority.read_only = permissions.read_only;
         authority.flags = [
             (Effect::Write, permissions.allow_write),
@@ -179,6 +194,28 @@ impl App {
             authority.ceiling = authority.ceiling.intersection([Effect::Read, Effect::Internal].into_iter().collect());
         }
         Ok(authority)
+    }
+
+    /// Collects the permission policies in force. One that can't be read stops the start.
+    pub fn policies(&self, permissions: &Permissions, loaded: &Loaded) -> Result<PolicySet, CommandError> {
+        let mut policies = PolicySet::default();
+        if let Some(policy) = administrators_policy(Path::new(ADMINISTRATORS_POLICY))? {
+            policies.add(Source::Administrator, policy);
+        }
+        for (file, value) in &loaded.permissions {
+            let source = if *file == self.dirs.config_file() {
+                Source::User
+            } else if self.global.config.is_some() {
+                Source::Flag
+            } else {
+                Source::Project
+            };
+            policies.add(source, parse_policy(value, &file.display().to_string())?);
+        }
+        if let Some(file) = &permissions.policy {
+            policies.add(Source::Flag, read_policy(file)?);
+        }
+        Ok(policies)
     }
 
     /// Warns about a workspace that is the home directory or `/`, and has it confirmed before anything could be changed.
@@ -299,6 +336,24 @@ pub fn limits(config: &config::Config) -> Limits {
 /// unknown.
 fn default_token_budget(window: Option<u64>) -> u64 {
     window.map_or(1_000_000, |window| (8 * window).clamp(400_000, 8_000_000))
+}
+
+/// Reads the administrator's policy, if there is one. It counts only when nobody but root could have written it; a file
+/// that others can write would be a way around it, so that is an error and not a reason to go on without.
+fn administrators_policy(file: &Path) -> Result<Option<Policy>, CommandError> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = match std::fs::metadata(file) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(CommandError::usage(format!("`{}` can't be read: {error}", file.display()))),
+    };
+    if metadata.uid() != 0 || metadata.mode() & 0o022 != 0 {
+        return Err(CommandError::usage(format!(
+            "`{}` must belong to root and be writable by root alone",
+            file.display()
+        )));
+    }
+    read_policy(file).map(Some)
 }
 
 /// How processes of a run are started: by a copy of this very binary, with a small environment.

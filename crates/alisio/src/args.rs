@@ -155,6 +155,12 @@ pub struct Permissions {
     /// Uses this agent: `build` (the default) or `plan`, which only reads.
     #[arg(long, value_name = "NAME", help_heading = "Permissions")]
     pub agent: Option<String>,
+    /// Judges every call by this permission policy (JSON), beside the configured ones; the stricter word counts.
+    #[arg(long, value_name = "FILE", help_heading = "Permissions")]
+    pub policy: Option<PathBuf>,
+    /// Says what runs without asking where no policy is set.
+    #[arg(long, value_name = "MODE", value_enum, help_heading = "Permissions")]
+    pub mode: Option<ModeWord>,
     /// Says who answers what needs approval: `deny` (nobody), `wait[=TIME]` (`alisio approvals` in another terminal) or
     /// `stdio` (JSON Lines on standard input; with --json).
     #[arg(long, value_name = "WHO", value_parser = approvals_mode, help_heading = "Permissions")]
@@ -383,6 +389,17 @@ pub enum LedgerCommand {
     },
     /// Prints all entries as JSON Lines.
     Export,
+}
+
+/// What runs without asking where no policy is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ModeWord {
+    /// Writes, programs and the network ask.
+    Ask,
+    /// Writes run; programs and the network ask.
+    Auto,
+    /// Everything runs.
+    Full,
 }
 
 /// Who answers what a run would have to ask.

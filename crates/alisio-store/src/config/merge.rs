@@ -34,7 +34,7 @@ const USER_ONLY: &[&[&str]] = &[
 
 /// Sections that something acts on today. The others load and give a notice.
 pub(super) const IN_FORCE: &[&str] =
-    &["$schema", "schemaVersion", "provider", "limits", "context", "additionalDirectories"];
+    &["$schema", "schemaVersion", "provider", "limits", "context", "additionalDirectories", "permissions"];
 
 /// Whose file a layer is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -133,11 +133,19 @@ pub(super) struct Merge<'a> {
     origins: Origins,
     notices: Vec<Notice>,
     files: Vec<PathBuf>,
+    permissions: Vec<(PathBuf, Value)>,
 }
 
 impl<'a> Merge<'a> {
     pub(super) fn new(sources: &'a Sources<'a>) -> Self {
-        Self { sources, value: Map::new(), origins: Origins::new(), notices: Vec::new(), files: Vec::new() }
+        Self {
+            sources,
+            value: Map::new(),
+            origins: Origins::new(),
+            notices: Vec::new(),
+            files: Vec::new(),
+            permissions: Vec::new(),
+        }
     }
 
     /// Puts a layer on top.
@@ -145,6 +153,9 @@ impl<'a> Merge<'a> {
         let Layer { file, value: mut upper } = layer;
         let origin = Origin::File(file.clone());
         self.notice_features(&upper, &origin);
+        if let Some(permissions) = upper.get("permissions") {
+            self.permissions.push((file.clone(), permissions.clone()));
+        }
         let folder = file.parent().unwrap_or(Path::new("")).to_owned();
         let folder = std::path::absolute(&folder).unwrap_or(folder);
         resolve_paths(&mut upper, &folder, self.sources.env.get_os("HOME").map(PathBuf::from).as_deref());
@@ -314,7 +325,13 @@ impl<'a> Merge<'a> {
                 file: self.files.last().cloned().unwrap_or_default(),
                 problems: vec![Problem { path: String::new(), message: error.to_string() }],
             })?;
-        Ok(Loaded { config, notices: self.notices, files: self.files, origins: self.origins })
+        Ok(Loaded {
+            config,
+            notices: self.notices,
+            files: self.files,
+            permissions: self.permissions,
+            origins: self.origins,
+        })
     }
 
     /// Makes the additional directories canonical and leaves out those that are not there or not allowed.

@@ -86,6 +86,9 @@ pub struct Loaded {
     pub notices: Vec<Notice>,
     /// The files that were read, lowest layer first.
     pub files: Vec<PathBuf>,
+    /// The permission policies, each with the file that brings it, lowest layer first. They are not merged: of several
+    /// the stricter word counts, which is for the policy to say.
+    pub permissions: Vec<(PathBuf, serde_json::Value)>,
     origins: merge::Origins,
 }
 

@@ -28,6 +28,7 @@ pub fn run(app: &App) -> Result<Exit, CommandError> {
         Err(error) => report.problem("configuration", &error.error, "run again after mending the file")?,
         Ok(configured) => {
             provider(app, &mut report, &configured.loaded.config)?;
+            policies(app, &mut report, &configured.loaded)?;
             if let Some(note) = &configured.trust_note {
                 report.fact("trust", note)?;
             }
@@ -82,6 +83,28 @@ fn provider(app: &App, report: &mut Report, config: &config::Config) -> Result<(
     }
     if let Some(limit) = limits(config).max_output_tokens {
         report.fact("output limit", &format!("{} tokens ({})", limit.tokens, limit.source.as_str()))?;
+    }
+    Ok(())
+}
+
+fn policies(app: &App, report: &mut Report, loaded: &config::Loaded) -> Result<(), CommandError> {
+    match app.policies(&Permissions::default(), loaded) {
+        Err(error) => {
+            report.problem("permissions", &error.error, "no run starts before it is mended")?;
+        }
+        Ok(policies) if policies.is_empty() => {
+            report.fact("permissions", "no policy: flags and mode decide")?;
+        }
+        Ok(policies) => {
+            for (source, _) in policies.iter() {
+                let may = if source.may_loosen() {
+                    "its `allow` runs unasked, also without an --allow flag"
+                } else {
+                    "it can only tighten"
+                };
+                report.fact("permissions", &format!("policy of the {source}: {may}"))?;
+            }
+        }
     }
     Ok(())
 }

@@ -116,7 +116,7 @@ impl Desk {
         let app = App::new(self.global.clone())?;
         let loaded = app.configuration(&Permissions::default())?.loaded;
         let Some(value) = &loaded.config.permissions else { return Ok(None) };
-        let policy = parse(value.as_value(), "the configuration")?;
+        let policy = parse_policy(value.as_value(), "the configuration")?;
         let origin = loaded.explain().into_iter().find(|entry| entry.path.starts_with("permissions"));
         let origin = origin.map_or(Origin::Default, |entry| entry.origin);
         let users = Origin::File(app.dirs.config_file());
@@ -191,10 +191,11 @@ pub fn read_policy(file: &Path) -> Result<Policy, CommandError> {
         std::fs::read(file).map_err(|error| CommandError::usage(format!("`{shown}` can't be read: {error}")))?;
     let value: Value = serde_json::from_slice(&bytes)
         .map_err(|error| CommandError::usage(format!("`{shown}` is no JSON: {error}")))?;
-    parse(value.get("permissions").unwrap_or(&value), &shown.to_string())
+    parse_policy(value.get("permissions").unwrap_or(&value), &shown.to_string())
 }
 
-fn parse(value: &Value, place: &str) -> Result<Policy, CommandError> {
+/// Reads a policy, its examples included, and tells all that is wrong with it.
+pub fn parse_policy(value: &Value, place: &str) -> Result<Policy, CommandError> {
     let problems = match Policy::parse(value) {
         Ok(policy) => match policy.check_examples("/workspace", &facts) {
             problems if problems.is_empty() => return Ok(policy),

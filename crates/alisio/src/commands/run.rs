@@ -49,7 +49,7 @@ pub fn work(app: &App, target: Target, text: String, permissions: &Permissions) 
         }
     }
     let agent = Agent::resolve(permissions.agent.as_deref(), &config.agents.active)?;
-    let mut authority = app.authority(permissions, agent)?;
+    let mut authority = app.authority(permissions, &configured.loaded, agent)?;
     let mode = permissions.approvals.unwrap_or(ApprovalsMode::Deny);
     if mode != ApprovalsMode::Deny {
         authority.answering = Answering::Person;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use alisio_host::workspace::Workspace;
-use alisio_policy::{Authority, offers};
+use alisio_policy::{Authority, offers_tool};
 use alisio_protocol::ToolSpec;
 use alisio_sdk::Tool;
 use serde_json::{Value, json};
@@ -15,11 +15,12 @@ use crate::error::{CommandError, Exit};
 
 /// Runs the command.
 pub fn run(app: &App, args: &ToolsArgs) -> Result<Exit, CommandError> {
-    let config = app.configuration(&args.permissions)?.loaded.config;
+    let loaded = app.configuration(&args.permissions)?.loaded;
+    let config = &loaded.config;
     let agent = Agent::resolve(args.permissions.agent.as_deref(), &config.agents.active)?;
-    let authority = app.authority(&args.permissions, agent)?;
+    let authority = app.authority(&args.permissions, &loaded, agent)?;
     let workspace = Workspace::open(&app.workspace).map_err(CommandError::usage)?;
-    let tools = tools(workspace, &authority, app.instructions(&config))?;
+    let tools = tools(workspace, &authority, app.instructions(config))?;
     let mut out = anstream::stdout().lock();
     if args.markdown {
         write!(out, "{}", markdown(&tools))?;
@@ -44,7 +45,7 @@ pub fn run(app: &App, args: &ToolsArgs) -> Result<Exit, CommandError> {
 
 /// What becomes of a tool in a run: it can be called, or the model does not hear of it.
 fn state(authority: &Authority, spec: &ToolSpec) -> &'static str {
-    if offers(authority, spec.effect) { "enabled" } else { "disabled" }
+    if offers_tool(authority, &spec.name, spec.effect) { "enabled" } else { "disabled" }
 }
 
 /// The page of the documentation.

@@ -10,6 +10,7 @@ mod faults;
 mod gate;
 mod instructions;
 mod output;
+mod policies;
 mod prompts;
 mod rig;
 mod sessions;

@@ -56,7 +56,7 @@ pub fn check(mut desk: Desk) -> Result<Exit, CommandError> {
         let policy = match policy {
             Some(value) => {
                 if last.as_ref().is_none_or(|(known, _)| *known != value) {
-                    let parsed = super::parse(&value, "this line").map_err(|error| {
+                    let parsed = super::parse_policy(&value, "this line").map_err(|error| {
                         let mut text = error.error;
                         for hint in error.hints {
                             text.push_str("; ");
