@@ -141,7 +141,10 @@ impl Approvals {
     /// Ends a question that waits, unless somebody was quicker.
     fn close(&self, asking: &Asking<'_>, id: &str, resolution: &Resolution) -> Result<(), StoreError> {
         let now = now_ms(asking.clock);
-        asking.recorder.commit(Durability::Synced, Vec::new(), |tx| tx.close_approval(id, resolution, now)).map(drop)
+        asking
+            .recorder
+            .commit(Durability::Synced, Vec::new(), |tx| tx.close_approval(id, resolution, now))
+            .map(drop)
     }
 
     /// Comes back when somebody rang; what was said is in the rows.
@@ -195,7 +198,11 @@ pub(crate) fn question(
 /// Turns the end of a question into what the gate records.
 pub(crate) fn settle(request: &Request, resolution: &Resolution) -> Result<Basis, Denial> {
     let deny = |reason: String, answerable| {
-        Err(Denial { basis: Basis { source: VerdictSource::Answer, reason }, remedy: String::new(), answerable })
+        Err(Denial {
+            basis: Basis { source: VerdictSource::Answer, reason },
+            remedy: String::new(),
+            answerable,
+        })
     };
     match resolution {
         Resolution::Once => Ok(Basis {

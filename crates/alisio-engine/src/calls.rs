@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alisio_policy::{
-    Answering, Ask, Authority, Basis, Decision, Denial, Issuer, LedgerSink, Moment, Permit, RecordError, Request, RuleId,
-    Ruling, no_rung, rule_on,
+    Answering, Ask, Authority, Basis, Decision, Denial, Issuer, LedgerSink, Moment, Permit, RecordError,
+    Request, RuleId, Ruling, no_rung, rule_on,
 };
 use alisio_protocol::{
     CallId, ContentPart, Effect, EventKind, ToolCall, ToolMessage, ToolResult, VerdictSource, VerdictWord,
@@ -175,8 +175,10 @@ impl Calls<'_> {
         };
         let mut request = prepared.request();
         request.subject = subject_of(&call, &request, self.workspace);
-        let Verdict { decision, answers, uses } =
-            self.decide(&call, &spec.name, spec.effect, &request).await.map_err(|error| RecordError(Box::new(error)))?;
+        let Verdict { decision, answers, uses } = self
+            .decide(&call, &spec.name, spec.effect, &request)
+            .await
+            .map_err(|error| RecordError(Box::new(error)))?;
         let mut instructions = None;
         if decision.is_ok() {
             instructions = context.unseen(touched(&request));
@@ -249,8 +251,12 @@ impl Calls<'_> {
                 };
                 return Ok(Verdict { decision, answers, uses });
             };
-            let asking =
-                Asking { recorder: self.recorder, active: self.active, cancel: self.cancel, clock: self.clock };
+            let asking = Asking {
+                recorder: self.recorder,
+                active: self.active,
+                cancel: self.cancel,
+                clock: self.clock,
+            };
             let answered = approvals.ask(&asking, request, question).await?;
             let settled = settle(request, &answered.resolution);
             answers.push(answered.request_id);
@@ -291,7 +297,8 @@ impl Calls<'_> {
 
     /// Records a call that has its answer without having run.
     fn answered(&self, call: &ToolCall, result: ToolResult) -> Finished {
-        let fault = self.completed(call, &result, 0, false).err().map(|error| RoundFault::Store(error.to_string()));
+        let fault =
+            self.completed(call, &result, 0, false).err().map(|error| RoundFault::Store(error.to_string()));
         let message = ToolMessage { call_id: call.id.clone(), result };
         Finished { message, written: Vec::new(), unknown: false, fault }
     }
@@ -325,7 +332,9 @@ impl Calls<'_> {
         ToolContext {
             call: call.clone(),
             cancel,
-            progress: Progress::new(move |data| recorder.show(EventKind::ToolProgress { id: id.clone(), data })),
+            progress: Progress::new(move |data| {
+                recorder.show(EventKind::ToolProgress { id: id.clone(), data })
+            }),
             spill_folder: self.spill_folder.to_owned(),
         }
     }

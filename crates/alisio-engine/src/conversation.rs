@@ -135,9 +135,11 @@ fn shorten(answer: &mut ToolMessage) -> Option<usize> {
         return None;
     }
     let head = &text[..text.floor_char_boundary(SHORTENED_CHARS)];
-    let note = format!("{head}\n[the rest of this result was cut to make room; run the tool again if it is needed]");
+    let note =
+        format!("{head}\n[the rest of this result was cut to make room; run the tool again if it is needed]");
     let saved = text.len().saturating_sub(note.len());
-    answer.result = ToolResult { content: vec![ContentPart::Text { text: note }], is_error: answer.result.is_error };
+    answer.result =
+        ToolResult { content: vec![ContentPart::Text { text: note }], is_error: answer.result.is_error };
     Some(saved)
 }
 
@@ -180,7 +182,11 @@ mod tests {
         ] {
             let mut response = answer(vec![call("c", arguments)]);
             let asked = Conversation::new(Vec::new()).admit(&mut response);
-            assert_eq!((response.calls[0].arguments.as_str(), asked[0].malformed.is_some()), (stored, bad), "{arguments}");
+            assert_eq!(
+                (response.calls[0].arguments.as_str(), asked[0].malformed.is_some()),
+                (stored, bad),
+                "{arguments}"
+            );
         }
     }
 
@@ -196,7 +202,10 @@ mod tests {
     #[test]
     fn oldest_results_are_cut_first_and_the_newest_round_stays() {
         let result = |id: &str| {
-            Message::Tool(ToolMessage { call_id: CallId::new(id), result: ToolResult::text("x".repeat(10_000)) })
+            Message::Tool(ToolMessage {
+                call_id: CallId::new(id),
+                result: ToolResult::text("x".repeat(10_000)),
+            })
         };
         let mut conversation = Conversation::new(vec![
             Message::Assistant(answer(vec![call("a", "{}"), call("b", "{}")])),

@@ -37,7 +37,13 @@ impl Recorder {
         surface: UnboundedSender<Event>,
     ) -> Self {
         let session_id = writer.session().clone();
-        Self { run_id, session_id, correlation_id, clock, state: Mutex::new(State { writer, seq: 0, surface }) }
+        Self {
+            run_id,
+            session_id,
+            correlation_id,
+            clock,
+            state: Mutex::new(State { writer, seq: 0, surface }),
+        }
     }
 
     pub(crate) fn run_id(&self) -> &RunId {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use alisio_policy::{Authority, Issuer};
 use alisio_protocol::{
-    AssistantMessage, CallId, Event, EventKind, FailureCode, Message, RunId, TimeoutInfo, TimeoutKind, ToolSpec,
-    TruncationInfo, TruncationReason, Usage, UserMessage,
+    AssistantMessage, CallId, Event, EventKind, FailureCode, Message, RunId, TimeoutInfo, TimeoutKind,
+    ToolSpec, TruncationInfo, TruncationReason, Usage, UserMessage,
 };
 use alisio_sdk::{InstructionSource, ModelRequest, Provider, ProviderErrorKind, StopReason};
 use alisio_store::{Durability, Loaded, NewRun, RunStatus, SessionWriter, StoreError, UncertainCall};
@@ -113,7 +113,9 @@ pub enum RunError {
 fn uncertain_message(calls: &[UncertainCall]) -> String {
     let list: Vec<_> = calls
         .iter()
-        .map(|call| format!("  {} {} (begun {}): {}", call.effect, call.tool, call.started_at, call.arguments))
+        .map(|call| {
+            format!("  {} {} (begun {}): {}", call.effect, call.tool, call.started_at, call.arguments)
+        })
         .collect();
     format!(
         "the session was cut while a call with an effect was running, and nobody knows how it ended:\n{}\nlook at what it \
@@ -125,14 +127,15 @@ fn uncertain_message(calls: &[UncertainCall]) -> String {
 /// Why a run ended, other than with an answer.
 struct Failure {
     status: RunStatus,
-    event: EventKind,
+    event: Box<EventKind>,
     error: String,
 }
 
 impl Failure {
     fn is_limit(&self) -> bool {
-        match &self.event {
-            EventKind::RunTurnsExceeded { .. } | EventKind::RunFailed { code: Some(FailureCode::TokenBudget), .. } => true,
+        match &*self.event {
+            EventKind::RunTurnsExceeded { .. }
+            | EventKind::RunFailed { code: Some(FailureCode::TokenBudget), .. } => true,
             EventKind::RunFailed { timeout: Some(timeout), .. } => timeout.kind == TimeoutKind::Run,
             _ => false,
         }
@@ -219,7 +222,10 @@ impl Run<'_> {
         let mut events = vec![EventKind::RunStarted { model: prompt.model.clone() }];
         let switched = previous_model != prompt.model;
         if switched {
-            events.push(EventKind::ModelChanged { model: prompt.model.clone(), previous: previous_model.to_owned() });
+            events.push(EventKind::ModelChanged {
+                model: prompt.model.clone(),
+                previous: previous_model.to_owned(),
+            });
         }
         let new_run = NewRun {
             id: prompt.run_id.clone(),
@@ -301,7 +307,8 @@ impl Run<'_> {
                     continue;
                 }
                 Err(TurnFault::Provider { error, .. })
-                    if error.kind == ProviderErrorKind::OutputTruncated && recoveries < limits.truncation_recoveries =>
+                    if error.kind == ProviderErrorKind::OutputTruncated
+                        && recoveries < limits.truncation_recoveries =>
                 {
                     recoveries += 1;
                     self.recover(recoveries, TruncationReason::EmptyResponse)?;
@@ -336,7 +343,8 @@ impl Run<'_> {
         if message.calls.iter().any(|call| malformed(&call.arguments).is_some()) {
             return Some(TruncationReason::ToolCallCut);
         }
-        (message.text.trim().is_empty() && message.calls.is_empty()).then_some(TruncationReason::EmptyResponse)
+        (message.text.trim().is_empty() && message.calls.is_empty())
+            .then_some(TruncationReason::EmptyResponse)
     }
 
     /// Stores a usable response.
@@ -373,7 +381,8 @@ impl Run<'_> {
         if answer.message.text.trim().is_empty() {
             return Ok(());
         }
-        let message = AssistantMessage { text: answer.message.text, truncated: true, ..AssistantMessage::default() };
+        let message =
+            AssistantMessage { text: answer.message.text, truncated: true, ..AssistantMessage::default() };
         let message = Message::Assistant(message);
         self.commit(Vec::new(), |tx, run| tx.message(run, &message))?;
         self.conversation.push(message);
@@ -466,6 +475,7 @@ impl Run<'_> {
                 (RunStatus::Completed, event, text, None)
             }
             Err(Failure { status, event, error }) => {
+                let event = *event;
                 let error = (status != RunStatus::TurnsExceeded).then_some(error);
                 (status, event, String::new(), error)
             }
@@ -505,7 +515,7 @@ impl Run<'_> {
         let max_turns = self.prompt.limits.max_turns;
         Failure {
             status: RunStatus::TurnsExceeded,
-            event: EventKind::RunTurnsExceeded { turns: self.turn, max_turns },
+            event: Box::new(EventKind::RunTurnsExceeded { turns: self.turn, max_turns }),
             error: format!("the run used its {max_turns} turns"),
         }
     }
@@ -530,7 +540,11 @@ impl Run<'_> {
         if !unknown.is_empty() {
             error.push_str("; a call did not come back, so its outcome is unknown");
         }
-        Failure { status: RunStatus::Cancelled, event: EventKind::RunCancelled { error: error.clone() }, error }
+        Failure {
+            status: RunStatus::Cancelled,
+            event: Box::new(EventKind::RunCancelled { error: error.clone() }),
+            error,
+        }
     }
 
     fn provider_failure(&self, error: alisio_sdk::ProviderError, attempts: u32) -> Failure {
@@ -558,7 +572,7 @@ impl Run<'_> {
              `limits.maxOutputTokens` or ask for less at once"
         );
         let mut failure = failed(error, FailureCode::OutputTruncated);
-        if let EventKind::RunFailed { truncation, .. } = &mut failure.event {
+        if let EventKind::RunFailed { truncation, .. } = &mut *failure.event {
             *truncation = Some(TruncationInfo { attempts, max_output_tokens });
         }
         failure
@@ -568,8 +582,12 @@ impl Run<'_> {
         let limits = &self.prompt.limits;
         let (limit, what) = match kind {
             TimeoutKind::Run => (limits.timeout, "the run used its active time"),
-            TimeoutKind::FirstToken => (limits.first_token_timeout, "the model sent nothing for the first-token limit"),
-            TimeoutKind::Idle => (limits.idle_timeout, "the response stalled: the model sent nothing more for the idle limit"),
+            TimeoutKind::FirstToken => {
+                (limits.first_token_timeout, "the model sent nothing for the first-token limit")
+            }
+            TimeoutKind::Idle => {
+                (limits.idle_timeout, "the response stalled: the model sent nothing more for the idle limit")
+            }
         };
         let (model, provider) = (self.prompt.model.clone(), self.engine.provider.id().to_owned());
         let error = format!("{what} of {} s (model `{model}`, provider `{provider}`)", limit.as_secs_f64());
@@ -584,7 +602,7 @@ impl Run<'_> {
             attempts,
         };
         let mut failure = failed(error, FailureCode::Timeout);
-        if let EventKind::RunFailed { timeout, .. } = &mut failure.event {
+        if let EventKind::RunFailed { timeout, .. } = &mut *failure.event {
             *timeout = Some(info);
         }
         failure
@@ -592,7 +610,12 @@ impl Run<'_> {
 }
 
 fn failed(error: String, code: FailureCode) -> Failure {
-    let event = EventKind::RunFailed { error: error.clone(), code: Some(code), timeout: None, truncation: None };
+    let event = Box::new(EventKind::RunFailed {
+        error: error.clone(),
+        code: Some(code),
+        timeout: None,
+        truncation: None,
+    });
     Failure { status: RunStatus::Failed, event, error }
 }
 

@@ -20,8 +20,12 @@ pub(crate) fn subject_of(call: &ToolCall, request: &Request, workspace: &Path) -
         TargetKind::Program => subject.facts = subject.argv.as_deref().map(understand_argv),
         _ => {
             let scope = &request.scope;
-            let resolved: Vec<_> =
-                scope.reads.iter().chain(&scope.writes).map(|path| path.to_string_lossy().into_owned()).collect();
+            let resolved: Vec<_> = scope
+                .reads
+                .iter()
+                .chain(&scope.writes)
+                .map(|path| path.to_string_lossy().into_owned())
+                .collect();
             if !resolved.is_empty() {
                 subject.paths = resolved;
             }

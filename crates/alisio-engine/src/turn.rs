@@ -86,11 +86,18 @@ impl Turn<'_> {
                         return Err(TurnFault::FirstToken { attempts });
                     }
                     silent += 1;
-                    (RetryReason::FirstTokenTimeout, None, SILENT_PAUSE, silent, self.limits.first_token_retries)
+                    (
+                        RetryReason::FirstTokenTimeout,
+                        None,
+                        SILENT_PAUSE,
+                        silent,
+                        self.limits.first_token_retries,
+                    )
                 }
                 Attempt::Fault { error, begun } => {
                     let reason = error.kind.retry_reason().filter(|_| !begun);
-                    let Some((reason, own_pause)) = reason.and_then(|reason| Some((reason, pauses.next()?))) else {
+                    let Some((reason, own_pause)) = reason.and_then(|reason| Some((reason, pauses.next()?)))
+                    else {
                         return Err(TurnFault::Provider { error, attempts });
                     };
                     let pause = error.retry_after.unwrap_or(own_pause);
@@ -165,6 +172,10 @@ impl Turn<'_> {
 }
 
 fn too_long_a_pause(mut error: ProviderError, pause: Duration) -> ProviderError {
-    error.message = format!("{}; the service asks to wait {} s, longer than this run waits", error.message, pause.as_secs());
+    error.message = format!(
+        "{}; the service asks to wait {} s, longer than this run waits",
+        error.message,
+        pause.as_secs()
+    );
     error
 }

@@ -7,6 +7,7 @@
 use alisio_protocol::Effect;
 
 use crate::Glob;
+use crate::glob::hash_of;
 
 /// What the text of a call is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -112,23 +113,35 @@ pub fn reaches(glob: &Glob, tool: &str) -> bool {
 pub(crate) struct Names<'t> {
     tool: &'t str,
     known: Option<&'static Known>,
+    /// Numbers of all names that a rule may spell out.
+    hashes: [u32; 4],
 }
 
 impl<'t> Names<'t> {
     pub(crate) fn of(tool: &'t str) -> Self {
-        Self { tool, known: known(tool) }
+        let known = known(tool);
+        // Unused places hold the number of the name itself.
+        let mut hashes = [hash_of(tool); 4];
+        let others = known.into_iter().flat_map(|known| known.older.iter().chain(known.newer));
+        for (place, name) in hashes[1..].iter_mut().zip(others) {
+            *place = hash_of(name);
+        }
+        Self { tool, known, hashes }
     }
 
     pub(crate) fn are_reached_by(&self, glob: &Glob) -> bool {
-        let name = glob.as_str();
-        if glob.is_literal() {
-            return name == self.tool
-                || self
-                    .known
-                    .is_some_and(|known| known.older.contains(&name) || known.newer.contains(&name));
+        if glob.is_universal() {
+            return true;
         }
-        glob.is_universal()
-            || glob.matches(self.tool)
+        if glob.is_literal() {
+            let name = glob.as_str();
+            return self.hashes.iter().any(|hash| glob.has_hash(*hash))
+                && (name == self.tool
+                    || self
+                        .known
+                        .is_some_and(|known| known.older.contains(&name) || known.newer.contains(&name)));
+        }
+        glob.matches(self.tool)
             || self.known.is_some_and(|known| known.older.iter().any(|name| glob.matches(name)))
     }
 }

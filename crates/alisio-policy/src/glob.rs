@@ -6,15 +6,27 @@
 //! means in this program what it means in every other one that reads the same policy.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// Bits of a word.
 const BITS: usize = 64;
 /// How many pairs of bytes of a pattern are looked up in a text before anything else.
 const PAIRS: usize = 4;
 
-/// A compiled pattern. Two are equal when their texts are.
+/// A compiled pattern. Two are equal when their texts are. What most comparisons need lies in the value itself, so that
+/// going through many of them touches little memory.
 #[derive(Clone)]
 pub struct Glob {
+    inner: Arc<Inner>,
+    /// A number that equal texts share.
+    hash: u32,
+    /// Pairs of bytes that every text has which the pattern matches; the rest is [`NO_PAIR`].
+    pairs: [u16; PAIRS],
+    is_literal: bool,
+    is_universal: bool,
+}
+
+struct Inner {
     text: Box<str>,
     /// What stands before the first star; all there is where `has_star` is false.
     head: Vec<Token>,
@@ -23,10 +35,11 @@ pub struct Glob {
     /// What stands behind the last star.
     tail: Vec<Token>,
     has_star: bool,
-    is_literal: bool,
-    is_universal: bool,
-    pairs: Vec<u16>,
+    characters: Box<[char]>,
 }
+
+/// Stands for no pair.
+const NO_PAIR: u16 = u16::MAX;
 
 /// One place of a piece: a character, or `None` for any.
 type Token = Option<char>;
@@ -42,21 +55,20 @@ impl Glob {
         let head = if pieces.is_empty() { Vec::new() } else { pieces.remove(0) };
         let middle =
             pieces.iter().filter(|piece| !piece.is_empty()).map(|piece| Search::new(piece)).collect();
+        let inner =
+            Inner { text: text.into(), head, middle, tail, has_star, characters: text.chars().collect() };
         Self {
-            text: text.into(),
-            head,
-            middle,
-            tail,
-            has_star,
+            inner: Arc::new(inner),
+            hash: hash_of(text),
+            pairs: required_pairs(text),
             is_literal: !text.contains(['*', '?']),
             is_universal: has_star && text.bytes().all(|byte| byte == b'*'),
-            pairs: required_pairs(text),
         }
     }
 
     /// Returns the pattern as it was written.
     pub fn as_str(&self) -> &str {
-        &self.text
+        &self.inner.text
     }
 
     /// Says whether it matches every text.
@@ -76,12 +88,12 @@ impl Glob {
 
     /// The same, and adds up the steps that it took: at most a few for each character of `text`.
     pub fn matches_counting(&self, text: &str, steps: &mut usize) -> bool {
-        let Some(rest) = strip_front(text, &self.head, steps) else { return false };
-        if !self.has_star {
+        let Some(rest) = strip_front(text, &self.inner.head, steps) else { return false };
+        if !self.inner.has_star {
             return rest.is_empty();
         }
-        let Some(mut rest) = strip_back(rest, &self.tail, steps) else { return false };
-        for search in &self.middle {
+        let Some(mut rest) = strip_back(rest, &self.inner.tail, steps) else { return false };
+        for search in &self.inner.middle {
             match search.find_end(rest, steps) {
                 Some(end) => rest = &rest[end..],
                 None => return false,
@@ -90,62 +102,85 @@ impl Glob {
         true
     }
 
+    /// Says whether its text has this [`hash_of`].
+    pub(crate) fn has_hash(&self, hash: u32) -> bool {
+        self.hash == hash
+    }
+
     /// Says whether it could match one of the texts that went into `pairs`: false is certain, true is not.
     pub(crate) fn may_match(&self, pairs: &Pairs) -> bool {
-        self.pairs.iter().all(|pair| pairs.has(*pair))
+        self.pairs.iter().all(|pair| *pair == NO_PAIR || pairs.has(*pair))
     }
 
     /// Says whether it matches some text that `shape` stands for, where each hole may hold anything.
     ///
     /// With `touching`, a match counts only when a known character of `shape` meets a literal one of the pattern: what lies
-    /// in a hole as a whole says nothing about what is around it. Past a few million steps the answer is yes.
+    /// in a hole as a whole says nothing about what is around it. For a pattern of 128 characters or more the answer is yes.
     pub(crate) fn could_match(&self, shape: &[Symbol], touching: bool) -> bool {
-        let pattern: Vec<char> = self.text.chars().collect();
-        if pattern.len().saturating_mul(shape.len()) > 4_000_000 {
+        let known = shape.iter().map_while(|symbol| match symbol {
+            Symbol::Char(c) => Some(*c),
+            Symbol::Hole => None,
+        });
+        // What both begin with must agree: that alone settles most patterns.
+        if self.inner.head.iter().zip(known).any(|(token, c)| token.is_some_and(|wanted| wanted != c)) {
+            return false;
+        }
+        let pattern = &*self.inner.characters;
+        if pattern.len() >= 128 {
             return true;
         }
-        let n = pattern.len();
-        // reached[2 * position + touched]
-        let mut reached = vec![false; 2 * (n + 1)];
-        reached[0] = true;
-        let close = |reached: &mut Vec<bool>| {
-            for position in 0..n {
-                for touched in 0..2 {
-                    if reached[2 * position + touched] && pattern[position] == '*' {
-                        reached[2 * (position + 1) + touched] = true;
-                    }
+        // Bit `i` says that the first `i` places of the pattern can be used up; `touched` where a known character was met.
+        let pass_stars = |mut reached: u128| {
+            let mut left = reached;
+            while left != 0 {
+                let place = left.trailing_zeros() as usize;
+                left &= left - 1;
+                if pattern.get(place) == Some(&'*') {
+                    reached |= 2 << place;
+                    left |= 2 << place;
                 }
             }
+            reached
         };
-        close(&mut reached);
+        let fill_up = |reached: u128| match reached {
+            0 => 0,
+            reached => (u128::MAX << reached.trailing_zeros()) & (u128::MAX >> (127 - pattern.len())),
+        };
+        let (mut plain, mut touched) = (pass_stars(1), 0_u128);
         for symbol in shape {
-            let mut next = vec![false; 2 * (n + 1)];
-            for position in 0..=n {
-                for touched in 0..2 {
-                    if !reached[2 * position + touched] {
-                        continue;
-                    }
-                    match symbol {
-                        Symbol::Hole => (position..=n).for_each(|later| next[2 * later + touched] = true),
-                        Symbol::Char(c) => match pattern.get(position) {
-                            Some('*') => next[2 * position + touched] = true,
-                            Some('?') => next[2 * (position + 1) + touched] = true,
-                            Some(literal) if literal == c => next[2 * (position + 1) + 1] = true,
-                            _ => {}
-                        },
+            let Symbol::Char(c) = symbol else {
+                (plain, touched) = (fill_up(plain), fill_up(touched));
+                continue;
+            };
+            let step = |reached: u128| {
+                let (mut stayed, mut met, mut left) = (0_u128, 0_u128, reached);
+                while left != 0 {
+                    let place = left.trailing_zeros() as usize;
+                    left &= left - 1;
+                    match pattern.get(place) {
+                        Some('*') => stayed |= 1 << place,
+                        Some('?') => stayed |= 2 << place,
+                        Some(literal) if literal == c => met |= 2 << place,
+                        _ => {}
                     }
                 }
+                (stayed, met)
+            };
+            let (stayed, met) = step(plain);
+            let (also_stayed, also_met) = step(touched);
+            plain = pass_stars(stayed);
+            touched = pass_stars(met | also_stayed | also_met);
+            if plain | touched == 0 {
+                return false;
             }
-            reached = next;
-            close(&mut reached);
         }
-        reached[2 * n + 1] || (!touching && reached[2 * n])
+        let end = 1 << pattern.len();
+        touched & end != 0 || (!touching && plain & end != 0)
     }
 
     /// Says whether it matches every text that `other` matches. A yes is certain; a no may be too careful.
     pub fn covers(&self, other: &Self) -> bool {
-        let (outer, inner): (Vec<char>, Vec<char>) =
-            (self.text.chars().collect(), other.text.chars().collect());
+        let (outer, inner) = (&*self.inner.characters, &*other.inner.characters);
         let n = outer.len();
         let mut reached = vec![false; n + 1];
         reached[0] = true;
@@ -157,7 +192,7 @@ impl Glob {
             }
         };
         close(&mut reached);
-        for symbol in inner {
+        for &symbol in inner {
             let mut next = vec![false; n + 1];
             for position in (0..n).filter(|position| reached[*position]) {
                 match outer[position] {
@@ -179,20 +214,20 @@ impl Glob {
     pub fn meets(&self, other: &Self) -> bool {
         // A `?` of the other is taken for a hole: that finds a few meetings too many and misses none.
         let symbol = |c: char| if c == '*' || c == '?' { Symbol::Hole } else { Symbol::Char(c) };
-        let shape: Vec<Symbol> = other.text.chars().map(symbol).collect();
+        let shape: Vec<Symbol> = other.inner.text.chars().map(symbol).collect();
         self.could_match(&shape, false)
     }
 }
 
 impl fmt::Debug for Glob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.text, f)
+        fmt::Debug::fmt(&self.inner.text, f)
     }
 }
 
 impl PartialEq for Glob {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+        self.hash == other.hash && self.inner.text == other.inner.text
     }
 }
 
@@ -338,7 +373,7 @@ fn pair_of(first: u8, second: u8) -> u16 {
 }
 
 /// A few pairs of bytes that every text has which the pattern matches, from all over it.
-fn required_pairs(text: &str) -> Vec<u16> {
+fn required_pairs(text: &str) -> [u16; PAIRS] {
     let is_literal = |byte: &u8| *byte != b'*' && *byte != b'?';
     let all: Vec<u16> = text
         .as_bytes()
@@ -347,6 +382,14 @@ fn required_pairs(text: &str) -> Vec<u16> {
         .map(|pair| pair_of(pair[0], pair[1]))
         .collect();
     let step = all.len().div_ceil(PAIRS).max(1);
-    // The end of a pattern tells it apart more often than its beginning.
-    all.into_iter().rev().step_by(step).collect()
+    let mut pairs = [NO_PAIR; PAIRS];
+    for (place, pair) in pairs.iter_mut().zip(all.into_iter().step_by(step)) {
+        *place = pair;
+    }
+    pairs
+}
+
+/// A number that equal texts share (FNV-1a).
+pub(crate) fn hash_of(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

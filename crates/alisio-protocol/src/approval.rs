@@ -198,7 +198,10 @@ mod tests {
     fn answers_are_the_words_that_embedders_send() {
         for (wire, answer) in [
             (json!({"kind": "once"}), Answer::Once),
-            (json!({"kind": "always"}), Answer::Always { width: None, life: Life::Session, expires_at: None }),
+            (
+                json!({"kind": "always"}),
+                Answer::Always { width: None, life: Life::Session, expires_at: None },
+            ),
             (
                 json!({"kind": "always", "width": "program", "life": "kept", "expiresAt": 5}),
                 Answer::Always { width: Some(Width::Program), life: Life::Kept, expires_at: Some(5) },

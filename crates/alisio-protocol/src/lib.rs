@@ -15,8 +15,8 @@ mod tool;
 pub use approval::{Answer, Approval, Grant, Life, Resolution, Width};
 pub use effect::{Effect, EffectSet};
 pub use event::{
-    Event, EventKind, FailureCode, RetryReason, TimeoutInfo, TimeoutKind, TruncationInfo, TruncationReason, Usage,
-    VerdictSource, VerdictWord,
+    Event, EventKind, FailureCode, RetryReason, TimeoutInfo, TimeoutKind, TruncationInfo, TruncationReason,
+    Usage, VerdictSource, VerdictWord,
 };
 pub use facts::{Class, Facts, Part};
 pub use hash::{Sha256, Sha256Error};

@@ -4,24 +4,49 @@ use alisio_protocol::{Class, Facts, Part};
 
 use crate::Budget;
 use crate::programs::{self, Case, Nested, Verdict};
-use crate::syntax::{self, Arithmetic, Assignment, Condition, Direction, Item, Piece, Redirect, Simple, Word};
+use crate::syntax::{
+    self, Arithmetic, Assignment, Condition, Direction, Item, Piece, Redirect, Simple, Word,
+};
 use crate::value::{Arg, Variables};
 
 /// Folders whose programs are the ones that are known by name.
-const SYSTEM_FOLDERS: &[&str] = &["/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin", "/opt/homebrew/bin"];
+const SYSTEM_FOLDERS: &[&str] =
+    &["/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin", "/opt/homebrew/bin"];
 
 /// Variables that may be set for a program without changing what it runs or writes.
 const HARMLESS_SETTINGS: &[&str] = &[
-    "LANG", "LANGUAGE", "TZ", "NO_COLOR", "TERM", "COLUMNS", "LINES", "CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR",
-    "GREP_COLOR", "GREP_COLORS", "LS_COLORS", "TREE_COLORS", "JQ_COLORS", "BLOCKSIZE", "BLOCK_SIZE", "QUOTING_STYLE",
-    "TIME_STYLE", "TABSIZE", "POSIXLY_CORRECT", "COLORTERM", "GIT_OPTIONAL_LOCKS", "GIT_TERMINAL_PROMPT",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "NO_COLOR",
+    "TERM",
+    "COLUMNS",
+    "LINES",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "FORCE_COLOR",
+    "GREP_COLOR",
+    "GREP_COLORS",
+    "LS_COLORS",
+    "TREE_COLORS",
+    "JQ_COLORS",
+    "BLOCKSIZE",
+    "BLOCK_SIZE",
+    "QUOTING_STYLE",
+    "TIME_STYLE",
+    "TABSIZE",
+    "POSIXLY_CORRECT",
+    "COLORTERM",
+    "GIT_OPTIONAL_LOCKS",
+    "GIT_TERMINAL_PROMPT",
 ];
 
 /// Names in capitals that scripts use for themselves and no program looks for.
 const OWN_NAMES: &[&str] = &[
-    "FILE", "FILES", "DIR", "DIRS", "NAME", "NAMES", "COUNT", "PATTERN", "RESULT", "OUTPUT", "INPUT", "LINE", "ITEM",
-    "KEY", "VALUE", "VAR", "MSG", "MESSAGE", "TOTAL", "SUM", "NUM", "INDEX", "BRANCH", "COMMIT", "REV", "SHA", "HASH",
-    "VERSION", "ROOT", "SRC", "DEST", "TARGET", "START", "END", "SIZE", "LIMIT", "MAX", "MIN", "FOO", "BAR", "BASE",
+    "FILE", "FILES", "DIR", "DIRS", "NAME", "NAMES", "COUNT", "PATTERN", "RESULT", "OUTPUT", "INPUT", "LINE",
+    "ITEM", "KEY", "VALUE", "VAR", "MSG", "MESSAGE", "TOTAL", "SUM", "NUM", "INDEX", "BRANCH", "COMMIT",
+    "REV", "SHA", "HASH", "VERSION", "ROOT", "SRC", "DEST", "TARGET", "START", "END", "SIZE", "LIMIT", "MAX",
+    "MIN", "FOO", "BAR", "BASE",
 ];
 
 pub(crate) fn script(text: &str, budget: &Budget) -> Facts {
@@ -40,7 +65,10 @@ pub(crate) fn argv(argv: &[String], budget: &Budget) -> Facts {
     let args: Vec<Arg> = argv.iter().map(Arg::constant).collect();
     let text = argv.join(" ");
     if text.len() > budget.n_bytes {
-        judge.unknown(&text.chars().take(200).collect::<String>(), format!("it is longer than {} bytes", budget.n_bytes));
+        judge.unknown(
+            &text.chars().take(200).collect::<String>(),
+            format!("it is longer than {} bytes", budget.n_bytes),
+        );
     } else if !args.is_empty() {
         judge.command(&text, args, &[], &[]);
     }
@@ -63,7 +91,9 @@ impl Judge<'_> {
                 let text: String = part.text.chars().take(80).collect();
                 (Class::WriteOrUnknown, format!("`{}`: {}", text.trim(), part.why))
             }
-            None if self.parts.is_empty() => (Class::WriteOrUnknown, String::from("there is no command in it")),
+            None if self.parts.is_empty() => {
+                (Class::WriteOrUnknown, String::from("there is no command in it"))
+            }
             None => (Class::Read, String::from("every part only looks")),
         };
         Facts { parts: self.parts, class, reason }
@@ -131,7 +161,10 @@ impl Judge<'_> {
                         self.learn_words(&assignment.values);
                     }
                     let builtin = simple.words.iter().any(|word| {
-                        matches!(word.text.as_str(), "read" | "mapfile" | "readarray" | "getopts" | "export" | "local")
+                        matches!(
+                            word.text.as_str(),
+                            "read" | "mapfile" | "readarray" | "getopts" | "export" | "local"
+                        )
                     });
                     if builtin {
                         for word in &simple.words {
@@ -140,10 +173,15 @@ impl Judge<'_> {
                         }
                     }
                     self.learn_words(&simple.words);
-                    simple.redirects.iter().for_each(|redirect| self.learn_words(std::slice::from_ref(&redirect.target)));
+                    simple
+                        .redirects
+                        .iter()
+                        .for_each(|redirect| self.learn_words(std::slice::from_ref(&redirect.target)));
                 }
                 Item::Redirects { redirects, .. } => {
-                    redirects.iter().for_each(|redirect| self.learn_words(std::slice::from_ref(&redirect.target)));
+                    redirects
+                        .iter()
+                        .for_each(|redirect| self.learn_words(std::slice::from_ref(&redirect.target)));
                 }
                 Item::Loop { name, values, .. } => match values {
                     None => self.variables.forget(name),
@@ -250,7 +288,16 @@ impl Judge<'_> {
     fn is_number_name(&self, name: &str) -> bool {
         matches!(
             name,
-            "RANDOM" | "SECONDS" | "LINENO" | "UID" | "EUID" | "PPID" | "BASHPID" | "EPOCHSECONDS" | "COLUMNS" | "LINES"
+            "RANDOM"
+                | "SECONDS"
+                | "LINENO"
+                | "UID"
+                | "EUID"
+                | "PPID"
+                | "BASHPID"
+                | "EPOCHSECONDS"
+                | "COLUMNS"
+                | "LINES"
         ) || self.variables.get(name).number
     }
 
@@ -258,7 +305,9 @@ impl Judge<'_> {
     fn arithmetic(&self, arithmetic: &Arithmetic) -> Result<(), String> {
         for name in &arithmetic.names {
             if !self.is_number_name(name) {
-                return Err(format!("the value of `{name}` is evaluated as arithmetic and may run a command"));
+                return Err(format!(
+                    "the value of `{name}` is evaluated as arithmetic and may run a command"
+                ));
             }
             if arithmetic.assigns && !is_settable(name) {
                 return Err(format!("it sets `{name}`, which may change what programs do"));
@@ -266,7 +315,9 @@ impl Judge<'_> {
         }
         for piece in &arithmetic.pieces {
             let word = Word { text: String::new(), pieces: vec![piece.clone()] };
-            if !matches!(piece, Piece::Arithmetic { .. }) && !self.variables.expand(&word).iter().all(|arg| arg.number) {
+            if !matches!(piece, Piece::Arithmetic { .. })
+                && !self.variables.expand(&word).iter().all(|arg| arg.number)
+            {
                 return Err(String::from("an expansion in its arithmetic is not known to be a number"));
             }
         }
@@ -322,12 +373,22 @@ impl Judge<'_> {
     }
 
     /// Judges one command with its assignments and redirections, and what it starts in turn.
-    fn command(&mut self, text: &str, mut args: Vec<Arg>, assignments: &[Assignment], redirects: &[Redirect]) {
+    fn command(
+        &mut self,
+        text: &str,
+        mut args: Vec<Arg>,
+        assignments: &[Assignment],
+        redirects: &[Redirect],
+    ) {
         let (mut reads, mut writes, mut verdict) = self.redirects(redirects);
         let reader = args.first().is_some_and(|arg| arg.text() == "read");
         for assignment in assignments {
             let name = assignment.name.as_str();
-            let fine = if args.is_empty() { is_settable(name) } else { is_harmless(name) || (reader && name == "IFS") };
+            let fine = if args.is_empty() {
+                is_settable(name)
+            } else {
+                is_harmless(name) || (reader && name == "IFS")
+            };
             if !fine && verdict.is_ok() {
                 verdict = Err(format!("it sets `{name}`, which may change what programs do"));
             }
@@ -337,7 +398,8 @@ impl Judge<'_> {
         let mut why = String::from("it only sets or redirects");
         while !args.is_empty() {
             let Some(word) = &args[0].exact else {
-                verdict = verdict.and(Err(format!("the program `{}` is only known when it runs", args[0].source)));
+                verdict =
+                    verdict.and(Err(format!("the program `{}` is only known when it runs", args[0].source)));
                 break;
             };
             let name = match program_name(word) {
@@ -365,9 +427,10 @@ impl Judge<'_> {
             break;
         }
         let constant: Option<Vec<String>> = args.iter().map(|arg| arg.exact.clone()).collect();
-        let program = args.first().and_then(|arg| arg.exact.as_deref()).map(|word| {
-            word.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(word).to_owned()
-        });
+        let program = args
+            .first()
+            .and_then(|arg| arg.exact.as_deref())
+            .map(|word| word.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(word).to_owned());
         let part = self.part(text, verdict.map(|()| why));
         part.argv = constant.filter(|words| !words.is_empty());
         part.program = program;
@@ -414,7 +477,9 @@ impl Judge<'_> {
                     let number = arg.text().trim_end_matches('-').to_owned();
                     let known = number.is_empty() || own.contains(&number);
                     own.extend(redirect.descriptor.clone());
-                    (!known).then(|| format!("`{}` uses a descriptor that something else has opened", redirect.text))
+                    (!known).then(|| {
+                        format!("`{}` uses a descriptor that something else has opened", redirect.text)
+                    })
                 }
                 Direction::Output | Direction::Duplicate | Direction::Both => {
                     let harmless = matches!(arg.text(), "/dev/null" | "/dev/stdout" | "/dev/stderr")
@@ -448,8 +513,10 @@ fn is_descriptor(arg: &Arg) -> bool {
 fn input_problem(arg: &Arg) -> Option<String> {
     let path = arg.exact.as_deref().unwrap_or(&arg.head);
     if path.starts_with("/dev/") {
-        let fine = matches!(path, "/dev/null" | "/dev/stdin" | "/dev/zero" | "/dev/random" | "/dev/urandom" | "/dev/tty")
-            && arg.exact.is_some();
+        let fine = matches!(
+            path,
+            "/dev/null" | "/dev/stdin" | "/dev/zero" | "/dev/random" | "/dev/urandom" | "/dev/tty"
+        ) && arg.exact.is_some();
         return (!fine).then(|| format!("`{path}` may be a connection or a device"));
     }
     let may_be_device = arg.exact.is_none() && !arg.source.starts_with("<(") && {
@@ -470,7 +537,9 @@ fn program_name(word: &str) -> Result<&str, String> {
 
 /// It may be set in front of a program.
 pub(crate) fn is_harmless(name: &str) -> bool {
-    HARMLESS_SETTINGS.contains(&name) || name.starts_with("LC_") || (is_own(name) && !OWN_NAMES.contains(&name))
+    HARMLESS_SETTINGS.contains(&name)
+        || name.starts_with("LC_")
+        || (is_own(name) && !OWN_NAMES.contains(&name))
 }
 
 /// It may be set in the shell.
@@ -481,7 +550,8 @@ pub(crate) fn is_settable(name: &str) -> bool {
 /// A name that only the script itself uses: no shell and no reader looks for it.
 fn is_own(name: &str) -> bool {
     let lower = name.bytes().any(|byte| byte.is_ascii_lowercase());
-    let reserved = name.to_ascii_lowercase().ends_with("_proxy") || matches!(name, "histchars" | "auto_resume");
+    let reserved =
+        name.to_ascii_lowercase().ends_with("_proxy") || matches!(name, "histchars" | "auto_resume");
     let single = name.len() == 1;
     (lower && !reserved) || single || OWN_NAMES.contains(&name)
 }

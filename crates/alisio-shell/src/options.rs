@@ -72,7 +72,8 @@ impl Table {
                     split.operands.push(arg);
                     continue;
                 }
-                let name = arg.head.strip_prefix("--").and_then(|text| text.split_once('=')).map(|(name, _)| name);
+                let name =
+                    arg.head.strip_prefix("--").and_then(|text| text.split_once('=')).map(|(name, _)| name);
                 match name.map(|name| self.long(name)) {
                     Some(Some(Takes::Value | Takes::Maybe)) if !arg.many => {
                         split.options.push((format!("--{}", name.unwrap_or_default()), None));
@@ -108,7 +109,10 @@ impl Table {
             let mut letters = cluster.chars();
             while let Some(letter) = letters.next() {
                 let name = format!("-{letter}");
-                match self.short(letter).filter(|_| letter.is_ascii_alphanumeric() || "@.,?#".contains(letter)) {
+                match self
+                    .short(letter)
+                    .filter(|_| letter.is_ascii_alphanumeric() || "@.,?#".contains(letter))
+                {
                     None => return Err(unknown(text)),
                     Some(Takes::Nothing) => split.options.push((name, None)),
                     Some(takes) => {

@@ -62,7 +62,8 @@ impl<'a> Case<'a> {
 
     /// Every option of it is harmless, so its words need not be known. Operands after the first `skip` are files.
     fn harmless(&mut self, skip: usize) -> Verdict {
-        let files = self.args.iter().filter_map(|arg| arg.exact.as_deref()).filter(|text| !text.starts_with('-'));
+        let files =
+            self.args.iter().filter_map(|arg| arg.exact.as_deref()).filter(|text| !text.starts_with('-'));
         self.reads.extend(files.skip(skip).map(str::to_owned));
         self.read()
     }

@@ -85,7 +85,9 @@ impl Known {
         match &arg.exact {
             Some(text) => Self::of_text(text),
             None => Self {
-                operand: !arg.free && !arg.head.starts_with('-') && (arg.head.is_empty() || !is_pseudo(&arg.head)),
+                operand: !arg.free
+                    && !arg.head.starts_with('-')
+                    && (arg.head.is_empty() || !is_pseudo(&arg.head)),
                 whole: arg.number,
                 number: arg.number,
             },
@@ -237,9 +239,8 @@ impl Variables {
                             Known::NOTHING
                         }
                         _ if *altered => Known::NOTHING,
-                        "UID" | "EUID" | "RANDOM" | "SECONDS" | "LINENO" | "PPID" | "BASHPID" | "EPOCHSECONDS" => {
-                            Known { operand: true, ..Known::NUMBER }
-                        }
+                        "UID" | "EUID" | "RANDOM" | "SECONDS" | "LINENO" | "PPID" | "BASHPID"
+                        | "EPOCHSECONDS" => Known { operand: true, ..Known::NUMBER },
                         _ => self.get(name),
                     };
                     (known, *quoted)
@@ -303,7 +304,11 @@ fn output(items: &[Item]) -> Known {
         ["id", "-u" | "-g"] | ["date", "+%s" | "+%Y"] if alone => number,
         ["grep", "-c", _] if !alone || !last.redirects.is_empty() => number,
         ["pwd"] | ["git", "rev-parse", "--show-toplevel" | "--git-dir"] if alone => path,
-        ["git", "merge-base", rest @ ..] if alone && rest.iter().all(|word| !word.starts_with(['-', '\0'])) => hash,
+        ["git", "merge-base", rest @ ..]
+            if alone && rest.iter().all(|word| !word.starts_with(['-', '\0'])) =>
+        {
+            hash
+        }
         ["git", "rev-parse", "HEAD"] | ["git", "rev-parse", "--short", "HEAD"] if alone => hash,
         ["git", "rev-parse", "--abbrev-ref", "HEAD"] | ["git", "branch", "--show-current"] if alone => hash,
         ["whoami" | "hostname" | "uname"] if alone => hash,
@@ -318,7 +323,8 @@ fn literal(letters: &[(char, bool)], source: &str) -> Arg {
     let only_bracket = letters == [('[', false)];
     if let Some(at) = magic
         && !only_bracket
-        && !(letters[at].0 == '[' && !letters[at..].iter().any(|(c, quoted)| !quoted && matches!(c, ']' | '*' | '?')))
+        && !(letters[at].0 == '['
+            && !letters[at..].iter().any(|(c, quoted)| !quoted && matches!(c, ']' | '*' | '?')))
     {
         let head: String = letters[..at].iter().map(|(c, _)| *c).collect();
         let free = (head.is_empty() && !tilde) || head.starts_with('-');
@@ -330,7 +336,8 @@ fn literal(letters: &[(char, bool)], source: &str) -> Arg {
 
 /// Expands unquoted braces from `from` on. Returns false where there would be too many words or an odd form.
 fn braces(letters: &[(char, bool)], from: usize, out: &mut Vec<Vec<(char, bool)>>) -> bool {
-    let Some(open) = letters[from..].iter().position(|letter| *letter == ('{', false)).map(|at| at + from) else {
+    let Some(open) = letters[from..].iter().position(|letter| *letter == ('{', false)).map(|at| at + from)
+    else {
         out.push(letters.to_vec());
         return out.len() <= 64;
     };
@@ -411,7 +418,9 @@ fn is_pseudo(text: &str) -> bool {
 }
 
 fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.len() < 19 && text.strip_prefix('-').unwrap_or(text).bytes().all(|byte| byte.is_ascii_digit())
+    !text.is_empty()
+        && text.len() < 19
+        && text.strip_prefix('-').unwrap_or(text).bytes().all(|byte| byte.is_ascii_digit())
         && text != "-"
 }
 

@@ -25,8 +25,8 @@ impl Store {
     /// When the database fails.
     pub fn rule_uses(&self, rule: &str, since_ms: i64) -> Result<Vec<i64>, StoreError> {
         self.read(|connection| {
-            let mut statement =
-                connection.prepare_cached("SELECT at FROM rule_uses WHERE rule = ?1 AND at >= ?2 ORDER BY at")?;
+            let mut statement = connection
+                .prepare_cached("SELECT at FROM rule_uses WHERE rule = ?1 AND at >= ?2 ORDER BY at")?;
             let times = statement.query_map(params![rule, since_ms], |row| row.get(0))?;
             Ok(times.collect::<Result<_, _>>()?)
         })

@@ -13,11 +13,11 @@ use alisio_sdk::{InputError, Prepared, Tool};
 use memchr::memchr;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio_util::sync::CancellationToken;
 
 use crate::call::{OUTPUT_LIMIT, file_refusal, parse, plan, refusal, resolve, spec};
 use crate::example::{Example, Expected};
 use crate::text::{Encoding, LineEnds, cut, with_lf};
+use crate::walk::{Deadline, TIME_LIMIT};
 
 /// Reads a file.
 #[derive(Deserialize, JsonSchema)]
@@ -90,7 +90,7 @@ impl Tool for ReadFile {
             target
                 .locate()
                 .map_err(|error| file_refusal(&error))
-                .and_then(|located| read(&located, page, &context.cancel))
+                .and_then(|located| read(&located, page, &Deadline::new(context.cancel)))
                 .map_or_else(ToolResult::error, ToolResult::text)
         }))
     }
@@ -109,10 +109,10 @@ impl Page {
     }
 }
 
-fn read(located: &Located, page: Page, cancel: &CancellationToken) -> Result<String, String> {
+fn read(located: &Located, page: Page, deadline: &Deadline) -> Result<String, String> {
     let opened = located.open_file().map_err(|error| file_refusal(&error))?;
     if opened.size() > EDIT_LIMIT {
-        return read_large(located, opened, page, cancel);
+        return read_large(located, opened, page, deadline);
     }
     let mut bytes = Vec::new();
     opened
@@ -121,7 +121,7 @@ fn read(located: &Located, page: Page, cancel: &CancellationToken) -> Result<Str
         .map_err(|error| file_refusal(&located.fail_io(error)))?;
     if bytes.len() as u64 > EDIT_LIMIT {
         let opened = located.open_file().map_err(|error| file_refusal(&error))?;
-        return read_large(located, opened, page, cancel);
+        return read_large(located, opened, page, deadline);
     }
     let path = located.display();
     let encoding = match Encoding::detect(&bytes) {
@@ -162,7 +162,7 @@ fn read_large(
     located: &Located,
     opened: OpenFile,
     page: Page,
-    cancel: &CancellationToken,
+    deadline: &Deadline,
 ) -> Result<String, String> {
     let path = located.display();
     let size = opened.size();
@@ -180,8 +180,16 @@ fn read_large(
     }
     let mut line = 1;
     while line < page.offset {
-        if cancel.is_cancelled() {
+        if deadline.is_cancelled() {
             return Err("reading was cancelled".to_owned());
+        }
+        if deadline.is_over() {
+            return Err(format!(
+                "`{path}` has {size} bytes, and line {} was not reached within {} s; only line {line} was\nhint: \
+                 search_text finds lines by what they hold",
+                page.offset,
+                TIME_LIMIT.as_secs()
+            ));
         }
         let buffer = file.fill_buf().map_err(fail)?;
         if buffer.is_empty() {
@@ -274,4 +282,35 @@ impl<'a> Shown<'a> {
 
 fn binary(path: &str) -> String {
     refusal(Reason::Binary, &format!("`{path}` is not a text file"), "")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use alisio_host::workspace::Resolved;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test lays out a file")]
+    fn a_page_that_is_too_far_away_is_given_up() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("log"), "text\n".repeat(300_000)).expect("written");
+        let workspace = Workspace::open(folder.path()).expect("it is there");
+        let Ok(Resolved::Inside(located)) = workspace.resolve("log", Access::Read) else { panic!("inside") };
+        let page = |offset| Page { offset, limit: 1 };
+        let with =
+            |limit, offset| read(&located, page(offset), &Deadline::lasting(limit, CancellationToken::new()));
+        assert!(
+            with(Duration::from_secs(60), 299_999)
+                .expect("found")
+                .ends_with("\n\ntext\n[truncated: go on with offset 300000]")
+        );
+        let error = with(Duration::ZERO, 299_999).expect_err("there is no time");
+        assert!(error.starts_with("`log` has 1500000 bytes, and line 299999 was not reached"), "{error}");
+        // The first page needs no search.
+        assert!(with(Duration::ZERO, 1).is_ok());
+    }
 }

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::refusal;
 
-/// Time for one walk.
+/// Time for one walk, and for finding a page of a file.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 /// Files in each directory that say what is ignored.
@@ -125,7 +125,7 @@ fn first_line(path: &Path) -> Option<String> {
     text.lines().next().map(str::to_owned)
 }
 
-/// When a walk must end.
+/// When a walk, or a search for a page, must end.
 #[derive(Clone)]
 pub(crate) struct Deadline {
     end: Instant,
@@ -134,7 +134,11 @@ pub(crate) struct Deadline {
 
 impl Deadline {
     pub(crate) fn new(cancel: CancellationToken) -> Self {
-        Self { end: Instant::now() + TIME_LIMIT, cancel }
+        Self::lasting(TIME_LIMIT, cancel)
+    }
+
+    pub(crate) fn lasting(limit: Duration, cancel: CancellationToken) -> Self {
+        Self { end: Instant::now() + limit, cancel }
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {

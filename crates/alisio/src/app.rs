@@ -17,10 +17,10 @@ use alisio_policy::{Authority, Issuer, Mode, Policy, PolicySet, Source};
 use alisio_protocol::{Effect, EffectSet};
 use alisio_providers::{OpenAiCompatible, Secret, Settings};
 use alisio_sdk::{InstructionSource, Provider, Tool};
+use alisio_store::Store;
 use alisio_store::config::{self, Loaded, Overrides, Sources};
 use alisio_store::dirs::{Dirs, Env};
 use alisio_store::trust::{self, Status};
-use alisio_store::Store;
 
 use crate::args::{Global, ModeWord, Permissions};
 use crate::commands::policy::{parse_policy, read_policy};
@@ -80,7 +80,9 @@ impl App {
                 base_url: self.global.base_url.clone(),
                 api_mode: self.global.api_mode.map(|mode| format!("{mode:?}").to_lowercase()),
                 max_turns: permissions.max_turns.map(u64::from),
-                timeout_ms: permissions.timeout.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
+                timeout_ms: permissions
+                    .timeout
+                    .map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
                 add_directories: permissions.add_dir.clone(),
                 read_only: permissions.read_only,
             },
@@ -118,9 +120,9 @@ impl App {
                     what.join(", ")
                 ))
             }
-            Status::CannotTrust { reason } => {
-                Some(format!("the Alisio files of this directory are not read, since they can't be trusted: {reason}"))
-            }
+            Status::CannotTrust { reason } => Some(format!(
+                "the Alisio files of this directory are not read, since they can't be trusted: {reason}"
+            )),
         };
         let note = decisions.problem().map(ToOwned::to_owned).or(note);
         Ok((checked.project_file(), note))
@@ -154,7 +156,9 @@ impl App {
         };
         settings.token_parameter = match section.token_parameter {
             config::TokenParameter::MaxTokens => alisio_providers::TokenParameter::MaxTokens,
-            config::TokenParameter::MaxCompletionTokens => alisio_providers::TokenParameter::MaxCompletionTokens,
+            config::TokenParameter::MaxCompletionTokens => {
+                alisio_providers::TokenParameter::MaxCompletionTokens
+            }
             config::TokenParameter::Omit => alisio_providers::TokenParameter::Omit,
         };
         settings.stream_usage = section.stream_usage;
@@ -191,7 +195,8 @@ impl App {
             authority.ceiling = authority.ceiling.intersection(parse_ceiling(&inherited)?);
         }
         if agent == Agent::Plan {
-            authority.ceiling = authority.ceiling.intersection([Effect::Read, Effect::Internal].into_iter().collect());
+            authority.ceiling =
+                authority.ceiling.intersection([Effect::Read, Effect::Internal].into_iter().collect());
         }
         Ok(authority)
     }
@@ -219,13 +224,18 @@ impl App {
     }
 
     /// Warns about a workspace that is the home directory or `/`, and has it confirmed before anything could be changed.
-    pub fn confirm_workspace(&self, permissions: &Permissions, authority: &Authority) -> Result<(), CommandError> {
+    pub fn confirm_workspace(
+        &self,
+        permissions: &Permissions,
+        authority: &Authority,
+    ) -> Result<(), CommandError> {
         let home = self.env.get_os("HOME").map(PathBuf::from);
         if permissions.allow_broad_workspace || !is_broad(&self.workspace, home.as_deref()) {
             return Ok(());
         }
         let directory = self.workspace.display();
-        let warning = format!("the workspace is `{directory}`: everything in it could be read and sent to the model");
+        let warning =
+            format!("the workspace is `{directory}`: everything in it could be read and sent to the model");
         if authority.flags == EffectSet::EMPTY || permissions.read_only {
             let _ = writeln!(anstream::stderr(), "warning: {warning}");
             return Ok(());
@@ -261,7 +271,14 @@ impl App {
         workspace = workspace.with_read_only(spill_folder).map_err(CommandError::failed)?;
         let instructions = self.instructions(config);
         let tools = tools(workspace, authority, instructions.clone())?;
-        Ok(Engine { provider, registry: Registry::new(tools), instructions, issuer: Issuer::new(), approvals: None, clock: Clock::System })
+        Ok(Engine {
+            provider,
+            registry: Registry::new(tools),
+            instructions,
+            issuer: Issuer::new(),
+            approvals: None,
+            clock: Clock::System,
+        })
     }
 }
 
@@ -306,7 +323,9 @@ impl Agent {
             None => Ok(if configured == "plan" { Self::Plan } else { Self::Build }),
             Some("build") => Ok(Self::Build),
             Some("plan") => Ok(Self::Plan),
-            Some(other) => Err(CommandError::usage(format!("there is no agent `{other}`; the agents are build, plan"))),
+            Some(other) => {
+                Err(CommandError::usage(format!("there is no agent `{other}`; the agents are build, plan")))
+            }
         }
     }
 }
@@ -345,7 +364,9 @@ fn administrators_policy(file: &Path) -> Result<Option<Policy>, CommandError> {
     let metadata = match std::fs::metadata(file) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(CommandError::usage(format!("`{}` can't be read: {error}", file.display()))),
+        Err(error) => {
+            return Err(CommandError::usage(format!("`{}` can't be read: {error}", file.display())));
+        }
     };
     if metadata.uid() != 0 || metadata.mode() & 0o022 != 0 {
         return Err(CommandError::usage(format!(
@@ -359,9 +380,13 @@ fn administrators_policy(file: &Path) -> Result<Option<Policy>, CommandError> {
 /// How processes of a run are started: by a copy of this very binary, with a small environment.
 fn process_options(authority: &Authority) -> Result<Options, CommandError> {
     // The running file itself, also when the one on the disk was replaced meanwhile.
-    let program = if cfg!(target_os = "linux") { PathBuf::from("/proc/self/exe") } else { std::env::current_exe()? };
-    let effects: Vec<_> =
-        Effect::ALL.into_iter().filter(|effect| alisio_policy::offers(authority, *effect)).map(Effect::as_str).collect();
+    let program =
+        if cfg!(target_os = "linux") { PathBuf::from("/proc/self/exe") } else { std::env::current_exe()? };
+    let effects: Vec<_> = Effect::ALL
+        .into_iter()
+        .filter(|effect| alisio_policy::offers(authority, *effect))
+        .map(Effect::as_str)
+        .collect();
     Ok(Options {
         supervisor: vec![program.into(), supervisor::ARGUMENT.into()],
         environment: environment(std::env::vars_os(), Some(&effects.join(","))),

@@ -7,7 +7,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// An agent harness that asks first: every effect passes one gate.
 #[derive(Debug, Parser)]
-#[command(name = "alisio", version, propagate_version = true, max_term_width = 100, arg_required_else_help = true)]
+#[command(
+    name = "alisio",
+    version,
+    propagate_version = true,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
 #[command(after_help = "Start with `alisio demo` (no key, no network), then `alisio setup`, then:\n  \
     alisio run \"what does this repository do?\"\n  \
     alisio run --allow-write --allow-process \"make the failing test pass\"\n\n\
@@ -530,10 +536,13 @@ pub struct PolicyCall {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no length of time: write `90s`, `5m`, `1h30m` or a number of seconds");
+    let wrong =
+        || format!("`{text}` is no length of time: write `90s`, `5m`, `1h30m` or a number of seconds");
     let duration = match text.parse::<u64>() {
         Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => text.parse::<jiff::SignedDuration>().ok().and_then(|d| d.try_into().ok()).ok_or_else(wrong)?,
+        Err(_) => {
+            text.parse::<jiff::SignedDuration>().ok().and_then(|d| d.try_into().ok()).ok_or_else(wrong)?
+        }
     };
     if duration < Duration::from_millis(100) {
         return Err("the limit must be at least 100 ms".into());
@@ -554,7 +563,9 @@ mod tests {
 
     #[test]
     fn lengths_of_time() {
-        for (text, seconds) in [("90", Some(90.0)), ("90s", Some(90.0)), ("1h30m", Some(5400.0)), ("100ms", Some(0.1))] {
+        for (text, seconds) in
+            [("90", Some(90.0)), ("90s", Some(90.0)), ("1h30m", Some(5400.0)), ("100ms", Some(0.1))]
+        {
             assert_eq!(duration(text).ok().map(|d| d.as_secs_f64()), seconds, "{text}");
         }
         for text in ["", "soon", "-3s", "0", "10ms", "5 parsecs"] {

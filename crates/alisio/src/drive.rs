@@ -36,7 +36,9 @@ pub fn drive(
             tokio::join!(engine.run(session, prompt, sender), show(surface, receiver, cancel.clone()));
         // A reader that went away is told by the stopped run; any other fault of the output is its own.
         match (outcome, shown) {
-            (Ok(_), Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => Err(CommandError::from(error)),
+            (Ok(_), Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(CommandError::from(error))
+            }
             (outcome, _) => outcome.map_err(CommandError::from),
         }
     });
@@ -108,7 +110,13 @@ fn exit_of(outcome: &Outcome) -> Exit {
     }
 }
 
-fn summary(outcome: &Outcome, exit: Exit, session: &SessionId, workspace: &Path, store: &Store) -> Vec<String> {
+fn summary(
+    outcome: &Outcome,
+    exit: Exit,
+    session: &SessionId,
+    workspace: &Path,
+    store: &Store,
+) -> Vec<String> {
     let mut lines = Vec::new();
     if exit == Exit::Refused {
         for refused in &outcome.refused {

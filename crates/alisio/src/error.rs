@@ -68,7 +68,9 @@ impl From<alisio_store::StoreError> for CommandError {
             | StoreError::NotPending(_)
             | StoreError::WidthNotOffered { .. }
             | StoreError::EndsAtOnce { .. } => Self::usage(error),
-            error @ StoreError::File { .. } => Self::failed(error).hint("choose another place with --db FILE"),
+            error @ StoreError::File { .. } => {
+                Self::failed(error).hint("choose another place with --db FILE")
+            }
             error => Self::failed(error),
         }
     }

@@ -70,7 +70,8 @@ async fn always_is_remembered_at_its_width_and_for_its_life() {
         rig.answer_with(vec![answer.clone(); n_asked]);
         rig.prompt(json!([{ "calls": [save("/work/a"), save("/work/b")] }, { "text": "ok" }])).await;
         // A later prompt of the session remembers, too.
-        let told = rig.prompt(json!([{ "calls": [save("/work/a"), save("/work/c")] }, { "text": "ok" }])).await;
+        let told =
+            rig.prompt(json!([{ "calls": [save("/work/a"), save("/work/c")] }, { "text": "ok" }])).await;
         assert_eq!(told.outcome().status, RunStatus::Completed, "{answer:?}");
         assert_eq!(rig.log().len(), 8, "{answer:?}");
         let entries = rig.store.ledger(0, 100).unwrap();
@@ -84,7 +85,8 @@ async fn a_directory_outside_is_asked_about_before_the_effect() {
     let mut rig = Rig::new();
     rig.answer_with(vec![always(Some(Width::Directory), Life::Session), Answer::Once]);
     let look = json!({ "name": "look", "arguments": { "path": "/elsewhere/b" } });
-    let told = rig.prompt(json!([{ "calls": [save("/elsewhere/a")] }, { "calls": [look] }, { "text": "ok" }])).await;
+    let told =
+        rig.prompt(json!([{ "calls": [save("/elsewhere/a")] }, { "calls": [look] }, { "text": "ok" }])).await;
     assert_snapshot!(told.story(), @r#"
     run_started m
     turn_completed 1 calls=1 tokens=110

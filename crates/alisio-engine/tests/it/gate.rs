@@ -33,7 +33,10 @@ async fn an_effect_without_its_flag_is_not_offered_and_a_call_of_it_is_refused()
     assert_eq!(told.provider.failures(), [""; 0]);
     assert!(rig.log().is_empty(), "the tool did not run");
     assert_eq!(told.outcome().status, RunStatus::Completed);
-    assert_eq!(told.outcome().refused, ["save: the write effect needs approval and nobody can answer in this run"]);
+    assert_eq!(
+        told.outcome().refused,
+        ["save: the write effect needs approval and nobody can answer in this run"]
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -131,7 +131,8 @@ async fn a_call_that_does_not_come_back_is_uncertain_and_a_read_is_not() {
     for (tool, n_uncertain) in [("stuck", 1), ("stuck_look", 0)] {
         let mut rig = Rig::new().allow(&[Effect::Process]);
         rig.limits.timeout = Duration::from_secs(3);
-        let told = rig.prompt(json!([{ "calls": [{ "name": tool, "arguments": { "path": "/work" } }] }])).await;
+        let told =
+            rig.prompt(json!([{ "calls": [{ "name": tool, "arguments": { "path": "/work" } }] }])).await;
         assert!(told.outcome().stopped_by_limit, "{tool}");
         assert_eq!(rig.loaded().uncertain.len(), n_uncertain, "{tool}");
         // Nothing goes on before somebody has looked.

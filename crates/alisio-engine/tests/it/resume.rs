@@ -25,7 +25,8 @@ async fn an_uncertain_call_can_be_acknowledged_and_the_model_is_told() {
     let writer = rig.store.lock(&rig.session).unwrap();
     assert_eq!(writer.acknowledge_uncertain("2026-01-01T00:00:02.000Z").unwrap().len(), 1);
     drop(writer);
-    let told = rig.prompt(json!([{ "expect": { "bodyContains": "unknown" }, "text": "I look first." }])).await;
+    let told =
+        rig.prompt(json!([{ "expect": { "bodyContains": "unknown" }, "text": "I look first." }])).await;
     assert_eq!(told.provider.failures(), [""; 0]);
     assert_eq!(told.outcome().text, "I look first.");
     let balanced = rig.loaded().messages.iter().filter(|message| matches!(message, Message::Tool(_))).count();

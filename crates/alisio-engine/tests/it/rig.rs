@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use alisio_conformance::{Scenario, ScriptedProvider};
-use alisio_engine::{Approvals, Cancel, Clock, Engine, Limits, OpenSession, Outcome, Prompt, Registry, RunError};
+use alisio_engine::{
+    Approvals, Cancel, Clock, Engine, Limits, OpenSession, Outcome, Prompt, Registry, RunError,
+};
 use alisio_policy::{Answering, Authority, Issuer};
 use alisio_protocol::{Answer, Effect, Event, EventKind, RunId, SessionId, Sha256, UserMessage};
 use alisio_sdk::{InstructionFile, InstructionKind, InstructionSource, Provider, Tool};
@@ -70,7 +72,7 @@ impl Rig {
     }
 
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        let tool = |name, effect, act| TestTool::new(name, effect, act, &self.log);
+        let tool = |name, effect, act| TestTool::make(name, effect, act, &self.log);
         vec![
             tool("look", Effect::Read, Act::Answer),
             tool("slow_look", Effect::Read, Act::Slow),
@@ -85,14 +87,19 @@ impl Rig {
 
     /// Works on a prompt with a model that answers as `turns` say.
     pub async fn prompt(&mut self, turns: Value) -> Told {
-        let scenario: Scenario = serde_json::json!({ "turns": turns }).to_string().parse().expect("the scenario is good");
+        let scenario: Scenario =
+            serde_json::json!({ "turns": turns }).to_string().parse().expect("the scenario is good");
         self.prompt_with(ScriptedProvider::new(scenario)).await
     }
 
     pub async fn prompt_with(&mut self, provider: ScriptedProvider) -> Told {
         let writer = self.store.lock(&self.session).unwrap();
         let loaded = writer.load().unwrap();
-        self.prompt_loaded(provider, OpenSession { writer, loaded, provider: "scripted".into(), model: "m".into() }).await
+        self.prompt_loaded(
+            provider,
+            OpenSession { writer, loaded, provider: "scripted".into(), model: "m".into() },
+        )
+        .await
     }
 
     async fn prompt_loaded(&mut self, provider: ScriptedProvider, session: OpenSession) -> Told {
@@ -185,7 +192,9 @@ fn line(kind: &EventKind) -> String {
         EventKind::TurnCompleted { turn, calls, tokens, .. } => {
             format!("turn_completed {turn} calls={calls} tokens={tokens}")
         }
-        EventKind::ToolDecided { name, verdict, source, .. } => format!("tool_decided {name} {verdict:?} {source:?}"),
+        EventKind::ToolDecided { name, verdict, source, .. } => {
+            format!("tool_decided {name} {verdict:?} {source:?}")
+        }
         EventKind::ApprovalRequested { name, effect, reason, .. } => {
             format!("approval_requested {name} {effect}: {reason}")
         }
@@ -225,7 +234,11 @@ impl InstructionSource for Nested {
     }
 
     fn nested(&self, path: &Path) -> Vec<InstructionFile> {
-        self.0.iter().filter(|file| file.scope.as_ref().is_some_and(|scope| path.starts_with(scope))).cloned().collect()
+        self.0
+            .iter()
+            .filter(|file| file.scope.as_ref().is_some_and(|scope| path.starts_with(scope)))
+            .cloned()
+            .collect()
     }
 }
 
@@ -240,4 +253,3 @@ pub fn instructions(scope: &str, text: &str) -> InstructionFile {
         truncated: false,
     }
 }
-

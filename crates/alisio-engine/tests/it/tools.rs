@@ -35,7 +35,7 @@ pub struct TestTool {
 }
 
 impl TestTool {
-    pub fn new(name: &str, effect: Effect, act: Act, log: &Log) -> Arc<dyn Tool> {
+    pub fn make(name: &str, effect: Effect, act: Act, log: &Log) -> Arc<dyn Tool> {
         let spec = ToolSpec {
             name: name.to_owned(),
             description: String::new(),
@@ -52,7 +52,8 @@ impl Tool for TestTool {
     }
 
     fn prepare(&self, call: &ToolCall) -> Result<Box<dyn Prepared>, InputError> {
-        let input: serde_json::Value = serde_json::from_str(&call.arguments).expect("the engine sends JSON objects only");
+        let input: serde_json::Value =
+            serde_json::from_str(&call.arguments).expect("the engine sends JSON objects only");
         let path = input["path"].as_str().ok_or_else(|| InputError("`path` is missing".into()))?.to_owned();
         Ok(Box::new(TestCall {
             call: call.clone(),

@@ -121,7 +121,12 @@ async fn a_bad_call_is_an_error_result_and_the_run_goes_on() {
     // What was malformed is not in the history.
     for message in &rig.loaded().messages {
         if let Message::Assistant(answer) = message {
-            assert!(answer.calls.iter().all(|call| call.arguments.starts_with('{') && call.arguments.ends_with('}')));
+            assert!(
+                answer
+                    .calls
+                    .iter()
+                    .all(|call| call.arguments.starts_with('{') && call.arguments.ends_with('}'))
+            );
         }
     }
 }

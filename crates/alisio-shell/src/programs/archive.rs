@@ -5,7 +5,9 @@ use super::{Case, Verdict};
 pub(super) fn judge(case: &mut Case<'_>) -> Option<Verdict> {
     Some(match case.name {
         "tar" | "bsdtar" | "gtar" => tar(case),
-        "unzip" if matches!(case.args.first().map(|arg| arg.text()), Some("-l" | "-v" | "-t" | "-Z" | "-Z1")) => {
+        "unzip"
+            if matches!(case.args.first().map(|arg| arg.text()), Some("-l" | "-v" | "-t" | "-Z" | "-Z1")) =>
+        {
             let args = &case.args[1..];
             case.operands_only(args)
         }
@@ -14,8 +16,10 @@ pub(super) fn judge(case: &mut Case<'_>) -> Option<Verdict> {
             case.operands_only(args)
         }
         "gzip" | "xz" | "zstd" | "bzip2"
-            if matches!(case.args.first().map(|arg| arg.text()), Some("-l" | "-lv" | "-t" | "--list" | "--test"))
-                && (case.name != "bzip2" || case.begins(&["-t"])) =>
+            if matches!(
+                case.args.first().map(|arg| arg.text()),
+                Some("-l" | "-lv" | "-t" | "--list" | "--test")
+            ) && (case.name != "bzip2" || case.begins(&["-t"])) =>
         {
             let args = &case.args[1..];
             case.operands_only(args)
@@ -40,7 +44,9 @@ fn tar(case: &mut Case<'_>) -> Verdict {
                 lists = true;
                 continue;
             }
-            "--verbose" | "--gzip" | "--bzip2" | "--xz" | "--zstd" | "--numeric-owner" | "--full-time" => continue,
+            "--verbose" | "--gzip" | "--bzip2" | "--xz" | "--zstd" | "--numeric-owner" | "--full-time" => {
+                continue;
+            }
             "--file" => args.next().and_then(|(_, file)| file.exact.clone()),
             _ if text.starts_with("--file=") => Some(text["--file=".len()..].to_owned()),
             _ if text.starts_with("--") => return case.unknown(crate::options::unknown(text)),
@@ -55,7 +61,9 @@ fn tar(case: &mut Case<'_>) -> Verdict {
                     (false, _) => continue,
                     (true, "") => args.next().and_then(|(_, file)| file.exact.clone()),
                     // Without a dash the letters after it are flags too.
-                    (true, _) if !text.starts_with('-') => return case.unknown(crate::options::unknown(text)),
+                    (true, _) if !text.starts_with('-') => {
+                        return case.unknown(crate::options::unknown(text));
+                    }
                     (true, glued) => Some(glued.to_owned()),
                 }
             }

@@ -14,10 +14,14 @@ pub(super) fn judge(case: &mut Case<'_>) -> Verdict {
     let Some((program, files)) = split.split_first() else {
         return if case.args.is_empty() { case.unknown("it has no program") } else { case.read() };
     };
-    let Some(text) = program.exact.as_deref() else { return case.unknown("its program is only known when it runs") };
+    let Some(text) = program.exact.as_deref() else {
+        return case.unknown("its program is only known when it runs");
+    };
     for file in files {
         let head = file.exact.as_deref().unwrap_or(&file.head);
-        if !head.is_empty() && (head.starts_with("/inet") || (file.exact.is_none() && "/inet".starts_with(head))) {
+        if !head.is_empty()
+            && (head.starts_with("/inet") || (file.exact.is_none() && "/inet".starts_with(head)))
+        {
             return case.unknown(format!("`{}` may be a connection", file.source));
         }
         if !file.is_operand() {
@@ -73,7 +77,11 @@ enum Before {
 
 fn check(program: &str) -> Result<(), String> {
     for word in ["system", "getline", "/inet", "ARGV", "@", "ENVIRON[\"PATH"] {
-        let mail = word == "@" && !program.split('@').skip(1).any(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'));
+        let mail = word == "@"
+            && !program
+                .split('@')
+                .skip(1)
+                .any(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'));
         if program.contains(word) && !mail {
             return Err(format!("its program contains `{word}`"));
         }

@@ -27,7 +27,8 @@ pub(super) fn judge(case: &mut Case<'_>) -> Option<Verdict> {
         "unset" => names(case, is_settable),
         "export" => names(case, is_harmless),
         "shopt" => {
-            const FINE: &[&str] = &["-s", "-u", "-q", "-p", "nullglob", "globstar", "dotglob", "failglob", "nocaseglob"];
+            const FINE: &[&str] =
+                &["-s", "-u", "-q", "-p", "nullglob", "globstar", "dotglob", "failglob", "nocaseglob"];
             if case.args.iter().all(|arg| FINE.contains(&arg.text())) {
                 case.read()
             } else {
@@ -35,9 +36,14 @@ pub(super) fn judge(case: &mut Case<'_>) -> Option<Verdict> {
             }
         }
         "umask" | "alias" | "jobs" | "history" | "hash" => {
-            let number = case.name == "history" && case.args.len() == 1 && case.args[0].exact.is_some() && case.args[0].number;
-            let listing = case.is(&["-p"]) && matches!(case.name, "alias" | "umask") || case.is(&["-S"]) && case.name == "umask";
-            let jobs = case.name == "jobs" && case.args.iter().all(|arg| matches!(arg.text(), "-l" | "-p" | "-r" | "-s"));
+            let number = case.name == "history"
+                && case.args.len() == 1
+                && case.args[0].exact.is_some()
+                && case.args[0].number;
+            let listing = case.is(&["-p"]) && matches!(case.name, "alias" | "umask")
+                || case.is(&["-S"]) && case.name == "umask";
+            let jobs = case.name == "jobs"
+                && case.args.iter().all(|arg| matches!(arg.text(), "-l" | "-p" | "-r" | "-s"));
             if case.args.is_empty() || number && !case.args[0].text().starts_with('-') || listing || jobs {
                 case.read()
             } else {
@@ -91,7 +97,9 @@ fn test(case: &Case<'_>) -> Verdict {
         let operator = |arg: &crate::value::Arg| arg.exact.is_some();
         let doubtful = args.iter().enumerate().any(|(at, arg)| {
             let named = at > 0 && operator(&args[at - 1]) && args[at - 1].text().starts_with(['-', '=', '!']);
-            let followed = args.get(at + 1).is_some_and(|next| operator(next) && next.text().starts_with(['-', '=', '!', '<', '>']));
+            let followed = args
+                .get(at + 1)
+                .is_some_and(|next| operator(next) && next.text().starts_with(['-', '=', '!', '<', '>']));
             arg.exact.is_none() && arg.free && !(named && args[at - 1].text() != "!" || followed)
         });
         if doubtful {
@@ -106,7 +114,11 @@ fn read(case: &Case<'_>) -> Verdict {
         Err(why) => case.unknown(why),
         Ok(split) => {
             let fine = split.operands.iter().all(|arg| is_identifier(arg.text()) && is_settable(arg.text()));
-            if fine { case.read() } else { case.unknown("it sets a variable that may change what programs do") }
+            if fine {
+                case.read()
+            } else {
+                case.unknown("it sets a variable that may change what programs do")
+            }
         }
     }
 }
@@ -121,7 +133,9 @@ fn set(case: &Case<'_>) -> Verdict {
             return case.unknown(format!("`{}` may change how the shell reads the rest", arg.source));
         }
         if letters.ends_with('o')
-            && !args.next().is_some_and(|name| matches!(name.text(), "pipefail" | "errexit" | "nounset" | "noglob"))
+            && !args
+                .next()
+                .is_some_and(|name| matches!(name.text(), "pipefail" | "errexit" | "nounset" | "noglob"))
         {
             return case.unknown("it may change how the shell reads the rest");
         }

@@ -35,8 +35,8 @@ pub(super) fn judge(case: &mut Case<'_>) -> Verdict {
             }
             case.unknown("it writes where it is told")
         }
-        "curl" | "wget" | "http" | "https" | "nc" | "ncat" | "netcat" | "telnet" | "ssh" | "scp" | "sftp" | "ftp" | "ping"
-        | "dig" | "nslookup" | "host" | "traceroute" | "whois" => {
+        "curl" | "wget" | "http" | "https" | "nc" | "ncat" | "netcat" | "telnet" | "ssh" | "scp" | "sftp"
+        | "ftp" | "ping" | "dig" | "nslookup" | "host" | "traceroute" | "whois" => {
             let bare = !matches!(case.name, "scp");
             let mut hosts: Vec<String> = operands().filter_map(|text| host_of(&text)).collect();
             if hosts.is_empty() && bare {
@@ -66,8 +66,8 @@ pub(super) fn judge(case: &mut Case<'_>) -> Verdict {
             }
             case.unknown("it starts another program")
         }
-        "source" | "." | "trap" | "enable" | "bind" | "complete" | "declare" | "typeset" | "local" | "readonly" | "let"
-        | "mapfile" | "readarray" | "getopts" | "coproc" | "fc" | "kill" | "disown" => {
+        "source" | "." | "trap" | "enable" | "bind" | "complete" | "declare" | "typeset" | "local"
+        | "readonly" | "let" | "mapfile" | "readarray" | "getopts" | "coproc" | "fc" | "kill" | "disown" => {
             case.unknown("it changes the state of the shell or runs what it is given")
         }
         "powershell" | "pwsh" | "cmd" | "cmd.exe" | "powershell.exe" | "pwsh.exe" => {
@@ -80,7 +80,11 @@ pub(super) fn judge(case: &mut Case<'_>) -> Verdict {
 /// The host in an address: `scheme://user@host:port/…` or `user@host:path`.
 pub(super) fn host_of(text: &str) -> Option<String> {
     let rest = match text.split_once("://") {
-        Some((scheme, rest)) if scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)) => rest,
+        Some((scheme, rest))
+            if scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)) =>
+        {
+            rest
+        }
         Some(_) => return None,
         None => {
             let (host, _) = text.split_once(':').or_else(|| text.split_once('@').map(|_| (text, "")))?;

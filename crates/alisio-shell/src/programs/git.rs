@@ -45,7 +45,8 @@ const STATUS: Table = Table {
 
 const DIFF: Table = Table { short: "puszabRWwDU:M?C?B?l:S:G:O:I:", long: diff_long!(), numbers: true };
 
-const LOG: Table = Table { short: "puszabRWwDU:M?C?B?l:S:G:O:I:n:L:iEFPgcmtqe", long: LOG_LONG, numbers: true };
+const LOG: Table =
+    Table { short: "puszabRWwDU:M?C?B?l:S:G:O:I:n:L:iEFPgcmtqe", long: LOG_LONG, numbers: true };
 
 const BRANCH: Table = Table {
     short: "arvli",
@@ -102,24 +103,63 @@ const FOR_EACH_REF: Table = Table {
 
 /// Subcommands none of whose options writes, runs or connects.
 const HARMLESS: &[&str] = &[
-    "ls-files", "ls-tree", "rev-parse", "merge-base", "describe", "name-rev", "count-objects", "check-ignore", "check-attr",
-    "show-ref", "show-branch", "var", "cherry", "version", "check-ref-format", "check-mailmap", "patch-id", "stripspace",
-    "verify-pack", "get-tar-commit-id",
+    "ls-files",
+    "ls-tree",
+    "rev-parse",
+    "merge-base",
+    "describe",
+    "name-rev",
+    "count-objects",
+    "check-ignore",
+    "check-attr",
+    "show-ref",
+    "show-branch",
+    "var",
+    "cherry",
+    "version",
+    "check-ref-format",
+    "check-mailmap",
+    "patch-id",
+    "stripspace",
+    "verify-pack",
+    "get-tar-commit-id",
 ];
 
 /// Settings that `-c` may change: how things look.
 const SETTINGS: &[&str] = &[
-    "core.quotepath", "core.abbrev", "log.date", "log.decorate", "diff.noprefix", "diff.mnemonicprefix", "diff.algorithm",
-    "diff.renames", "diff.renamelimit", "status.short", "status.branch", "status.showuntrackedfiles", "column.ui",
-    "grep.linenumber", "log.follow", "core.optionallocks", "versionsort.suffix", "tag.sort", "branch.sort",
+    "core.quotepath",
+    "core.abbrev",
+    "log.date",
+    "log.decorate",
+    "diff.noprefix",
+    "diff.mnemonicprefix",
+    "diff.algorithm",
+    "diff.renames",
+    "diff.renamelimit",
+    "status.short",
+    "status.branch",
+    "status.showuntrackedfiles",
+    "column.ui",
+    "grep.linenumber",
+    "log.follow",
+    "core.optionallocks",
+    "versionsort.suffix",
+    "tag.sort",
+    "branch.sort",
 ];
 
 pub(super) fn judge(case: &mut Case<'_>) -> Verdict {
     let mut rest = case.args;
     while let Some((first, after)) = rest.split_first() {
         match first.text() {
-            "--no-pager" | "-P" | "--no-optional-locks" | "--literal-pathspecs" | "--glob-pathspecs" | "--icase-pathspecs"
-            | "--noglob-pathspecs" | "--no-replace-objects" => rest = after,
+            "--no-pager"
+            | "-P"
+            | "--no-optional-locks"
+            | "--literal-pathspecs"
+            | "--glob-pathspecs"
+            | "--icase-pathspecs"
+            | "--noglob-pathspecs"
+            | "--no-replace-objects" => rest = after,
             "-C" => {
                 let Some((folder, after)) = after.split_first().filter(|(folder, _)| !folder.many) else {
                     return case.unknown("`-C` has no folder");
@@ -128,13 +168,17 @@ pub(super) fn judge(case: &mut Case<'_>) -> Verdict {
                 rest = after;
             }
             "-c" => {
-                let Some((setting, after)) = after.split_first() else { return case.unknown("`-c` has no setting") };
+                let Some((setting, after)) = after.split_first() else {
+                    return case.unknown("`-c` has no setting");
+                };
                 if !is_harmless_setting(setting.text()) {
                     return case.unknown(format!("the setting `{}` may start a program", setting.source));
                 }
                 rest = after;
             }
-            "--version" | "-v" | "--exec-path" | "--html-path" | "--man-path" | "--info-path" if after.is_empty() => {
+            "--version" | "-v" | "--exec-path" | "--html-path" | "--man-path" | "--info-path"
+                if after.is_empty() =>
+            {
                 return case.read();
             }
             text if text.starts_with('-') => return case.unknown(crate::options::unknown(text)),
@@ -150,7 +194,10 @@ pub(super) fn judge(case: &mut Case<'_>) -> Verdict {
             "`git {subcommand}` only reads, apart from what the repository's own configuration may start"
         )),
         Err(why) => {
-            if matches!(subcommand, "clone" | "fetch" | "push" | "pull" | "ls-remote" | "remote" | "submodule") {
+            if matches!(
+                subcommand,
+                "clone" | "fetch" | "push" | "pull" | "ls-remote" | "remote" | "submodule"
+            ) {
                 case.hosts.extend(args.iter().filter_map(|arg| super::effects::host_of(arg.text())));
             }
             Verdict::Unknown(format!("`git {subcommand}`: {why}"))
@@ -178,7 +225,11 @@ fn check(subcommand: &str, args: &[Arg]) -> Result<(), String> {
     match subcommand {
         "status" => STATUS.split(args).map(drop),
         "diff" | "diff-tree" | "diff-index" | "diff-files" => {
-            let table = if subcommand == "diff" { DIFF } else { Table { short: "puszabRWwDU:M?C?B?l:S:G:O:I:rctmvq", ..DIFF } };
+            let table = if subcommand == "diff" {
+                DIFF
+            } else {
+                Table { short: "puszabRWwDU:M?C?B?l:S:G:O:I:rctmvq", ..DIFF }
+            };
             table.split(args).map(drop)
         }
         "log" | "show" | "whatchanged" | "rev-list" | "range-diff" => log(args),
@@ -202,7 +253,9 @@ fn check(subcommand: &str, args: &[Arg]) -> Result<(), String> {
             _ => log(args),
         },
         "worktree" => match first(args) {
-            ("list", rest) => Table { short: "vz", long: "porcelain verbose", numbers: false }.split(rest).map(drop),
+            ("list", rest) => {
+                Table { short: "vz", long: "porcelain verbose", numbers: false }.split(rest).map(drop)
+            }
             _ => Err(String::from("it may change working trees")),
         },
         "notes" => match first(args) {
@@ -216,11 +269,14 @@ fn check(subcommand: &str, args: &[Arg]) -> Result<(), String> {
         },
         "submodule" => match first(args) {
             ("", []) => Ok(()),
-            ("status", rest) => Table { short: "", long: "recursive cached", numbers: false }.split(rest).map(drop),
+            ("status", rest) => {
+                Table { short: "", long: "recursive cached", numbers: false }.split(rest).map(drop)
+            }
             _ => Err(String::from("it may change or start something")),
         },
         "symbolic-ref" => {
-            let split = Table { short: "q", long: "short quiet no-recurse recurse", numbers: false }.split(args)?;
+            let split =
+                Table { short: "q", long: "short quiet no-recurse recurse", numbers: false }.split(args)?;
             match split.operands.as_slice() {
                 [name] if !name.many => Ok(()),
                 _ => Err(String::from("with two names it changes the first")),
@@ -288,7 +344,16 @@ fn config(args: &[Arg]) -> Result<(), String> {
         return CONFIG.split(rest).map(drop);
     }
     let split = CONFIG.split(args)?;
-    let asks = split.has(&["--get", "--get-all", "--get-regexp", "--get-urlmatch", "--get-color", "--list", "-l", "--get-colorbool"]);
+    let asks = split.has(&[
+        "--get",
+        "--get-all",
+        "--get-regexp",
+        "--get-urlmatch",
+        "--get-color",
+        "--list",
+        "-l",
+        "--get-colorbool",
+    ]);
     match split.operands.as_slice() {
         _ if asks => Ok(()),
         [key] if !key.many && key.exact.as_deref().is_some_and(|key| key.contains('.')) => Ok(()),

@@ -54,7 +54,8 @@ const XARGS: Table = Table {
 pub(super) fn judge(case: &mut Case<'_>) -> Option<Verdict> {
     Some(match case.name {
         "grep" | "egrep" | "fgrep" => {
-            let named = case.args.iter().any(|arg| arg.text().starts_with("-e") || arg.text().starts_with("-f"));
+            let named =
+                case.args.iter().any(|arg| arg.text().starts_with("-e") || arg.text().starts_with("-f"));
             case.harmless(usize::from(!named))
         }
         "zgrep" => case.table_skip(&ZGREP, 1),
@@ -85,14 +86,22 @@ fn xargs(case: &mut Case<'_>) -> Verdict {
         let takes_next = !text.starts_with("--")
             && text.ends_with(['n', 'P', 'I', 'L', 'd', 's', 'a', 'E'])
             && !text[1..text.len() - 1].contains(['n', 'P', 'I', 'L', 'd', 's', 'a', 'E'])
-            || matches!(text.strip_prefix("--"), Some("max-args" | "max-procs" | "delimiter" | "max-chars" | "arg-file"));
+            || matches!(
+                text.strip_prefix("--"),
+                Some("max-args" | "max-procs" | "delimiter" | "max-chars" | "arg-file")
+            );
         let end = (n + 1 + usize::from(takes_next)).min(args.len());
         match XARGS.split(&args[n..end]) {
             Err(why) => return case.unknown(why),
             Ok(split) => {
                 for (name, value) in &split.options {
                     if matches!(name.as_str(), "-I" | "--replace") {
-                        replace = Some(value.clone().filter(|text| !text.is_empty()).unwrap_or_else(|| String::from("{}")));
+                        replace = Some(
+                            value
+                                .clone()
+                                .filter(|text| !text.is_empty())
+                                .unwrap_or_else(|| String::from("{}")),
+                        );
                     }
                 }
                 if !split.operands.is_empty() {
@@ -115,7 +124,12 @@ fn xargs(case: &mut Case<'_>) -> Verdict {
             }
         }
     } else {
-        command.push(Arg { many: true, free: true, source: String::from("(words from the input)"), ..Arg::default() });
+        command.push(Arg {
+            many: true,
+            free: true,
+            source: String::from("(words from the input)"),
+            ..Arg::default()
+        });
     }
     case.nested.push(Nested::Command(command));
     Verdict::Read(String::from("`xargs` does what the command after it does"))

@@ -107,7 +107,11 @@ impl Script<'_> {
                     }
                 }
                 Some(c) if c == delimiter => {
-                    return if bracket { Err(String::from("a bracket in its script is odd")) } else { Ok(()) };
+                    return if bracket {
+                        Err(String::from("a bracket in its script is odd"))
+                    } else {
+                        Ok(())
+                    };
                 }
                 Some('\n') => return Err(String::from("a newline in its script is odd")),
                 Some('[') => bracket = true,
@@ -151,7 +155,9 @@ impl Script<'_> {
                 self.line();
                 Ok(())
             }
-            '}' | '=' | 'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'x' | 'n' | 'N' | 'p' | 'P' | 'z' | 'F' => self.end(),
+            '}' | '=' | 'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'x' | 'n' | 'N' | 'p' | 'P' | 'z' | 'F' => {
+                self.end()
+            }
             'q' | 'Q' | 'l' | 'L' => {
                 self.blanks();
                 self.skip(|c| c.is_ascii_digit());

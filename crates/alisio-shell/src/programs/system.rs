@@ -32,17 +32,22 @@ const SYSTEMCTL: Table = Table {
 
 pub(super) fn judge(case: &mut Case<'_>) -> Option<Verdict> {
     Some(match case.name {
-        "whoami" | "id" | "groups" | "uname" | "arch" | "nproc" | "uptime" | "free" | "vmstat" | "lscpu" | "lsmem"
-        | "lsblk" | "lsmod" | "lsusb" | "getconf" | "locale" | "tty" | "printenv" | "ps" | "pgrep" | "pidof" | "pstree" | "who"
-        | "w" | "users" | "last" | "cal" | "ncal" | "sleep" | "findmnt" | "whatis" | "apropos" | "lsb_release"
-        | "sw_vers" | "hostid" | "dircolors" | "nstat" | "mpstat" | "iostat" => {
+        "whoami" | "id" | "groups" | "uname" | "arch" | "nproc" | "uptime" | "free" | "vmstat" | "lscpu"
+        | "lsmem" | "lsblk" | "lsmod" | "lsusb" | "getconf" | "locale" | "tty" | "printenv" | "ps"
+        | "pgrep" | "pidof" | "pstree" | "who" | "w" | "users" | "last" | "cal" | "ncal" | "sleep"
+        | "findmnt" | "whatis" | "apropos" | "lsb_release" | "sw_vers" | "hostid" | "dircolors" | "nstat"
+        | "mpstat" | "iostat" => {
             let verdict = case.harmless(0);
             case.reads.clear();
             verdict
         }
         "date" => date(case),
-        "hostname" => match (Table { short: "fsiIdAy", long: "fqdn short ip-address all-ip-addresses domain long", numbers: false })
-            .split(case.args)
+        "hostname" => match (Table {
+            short: "fsiIdAy",
+            long: "fqdn short ip-address all-ip-addresses domain long",
+            numbers: false,
+        })
+        .split(case.args)
         {
             Ok(split) if split.operands.is_empty() => case.read(),
             Ok(_) => case.unknown("with a name it sets it"),
@@ -56,9 +61,14 @@ pub(super) fn judge(case: &mut Case<'_>) -> Option<Verdict> {
         "lsof" => {
             let fine = case.args.iter().all(|arg| {
                 let text = arg.text();
-                let valued = ["-i", "-s", "-p", "-u", "-c", "-d", "-F"].iter().any(|option| text.starts_with(option));
-                let flags = text.strip_prefix('-').is_some_and(|letters| letters.chars().all(|c| "nPlatURwoH".contains(c)));
-                (arg.is_operand() && !text.starts_with('+')) || (valued && !text.contains('D')) || flags
+                let valued =
+                    ["-i", "-s", "-p", "-u", "-c", "-d", "-F"].iter().any(|option| text.starts_with(option));
+                let flags = text
+                    .strip_prefix('-')
+                    .is_some_and(|letters| letters.chars().all(|c| "nPlatURwoH".contains(c)));
+                (arg.is_operand() && !text.starts_with('+'))
+                    || (valued && !text.contains('D'))
+                    || flags
                     || matches!(text, "+D" | "+d")
             });
             if fine { case.read() } else { case.unknown("one of its options is not known to be harmless") }
@@ -74,7 +84,10 @@ pub(super) fn judge(case: &mut Case<'_>) -> Option<Verdict> {
         }
         "ip" => ip(case),
         "ifconfig" => {
-            if case.args.is_empty() || case.is(&["-a"]) || (case.args.len() == 1 && case.args[0].is_operand() && !case.args[0].many) {
+            if case.args.is_empty()
+                || case.is(&["-a"])
+                || (case.args.len() == 1 && case.args[0].is_operand() && !case.args[0].many)
+            {
                 case.read()
             } else {
                 case.unknown("it may change an interface")
@@ -89,7 +102,14 @@ pub(super) fn judge(case: &mut Case<'_>) -> Option<Verdict> {
                 Some(verb)
                     if matches!(
                         verb.text(),
-                        "status" | "is-active" | "is-enabled" | "is-failed" | "list-units" | "list-unit-files" | "show" | "list-timers"
+                        "status"
+                            | "is-active"
+                            | "is-enabled"
+                            | "is-failed"
+                            | "list-units"
+                            | "list-unit-files"
+                            | "show"
+                            | "list-timers"
                     ) =>
                 {
                     case.read()
@@ -99,11 +119,19 @@ pub(super) fn judge(case: &mut Case<'_>) -> Option<Verdict> {
             },
             Err(why) => case.unknown(why),
         },
-        "dmesg" => case.table(&Table { short: "HTtxkuLl:f:", long: "human ctime level= facility= kernel userspace", numbers: false }),
+        "dmesg" => case.table(&Table {
+            short: "HTtxkuLl:f:",
+            long: "human ctime level= facility= kernel userspace",
+            numbers: false,
+        }),
         "sysctl" => {
             let table = Table { short: "anNeq", long: "all names values", numbers: false };
             match table.split(case.args) {
-                Ok(split) if split.operands.iter().all(|arg| arg.exact.is_some() && !arg.text().contains('=')) => case.read(),
+                Ok(split)
+                    if split.operands.iter().all(|arg| arg.exact.is_some() && !arg.text().contains('=')) =>
+                {
+                    case.read()
+                }
                 Ok(_) => case.unknown("it may set a value"),
                 Err(why) => case.unknown(why),
             }
@@ -123,20 +151,44 @@ pub(super) fn judge(case: &mut Case<'_>) -> Option<Verdict> {
             case.operands_only(args)
         }
         "dpkg" if case.args.len() <= 2 => {
-            let asks = ["-l", "-L", "-s", "-S", "--list", "--listfiles", "--status", "--search", "--print-architecture"];
+            let asks = [
+                "-l",
+                "-L",
+                "-s",
+                "-S",
+                "--list",
+                "--listfiles",
+                "--status",
+                "--search",
+                "--print-architecture",
+            ];
             match case.args.split_first() {
-                Some((first, rest)) if asks.contains(&first.text()) && rest.iter().all(|arg| arg.is_operand()) => case.read(),
+                Some((first, rest))
+                    if asks.contains(&first.text()) && rest.iter().all(|arg| arg.is_operand()) =>
+                {
+                    case.read()
+                }
                 _ => case.unknown("it may change packages"),
             }
         }
-        "dpkg-query" if case.begins(&["-l"]) || case.begins(&["-L"]) || case.begins(&["-s"]) || case.begins(&["-W"]) => {
+        "dpkg-query"
+            if case.begins(&["-l"])
+                || case.begins(&["-L"])
+                || case.begins(&["-s"])
+                || case.begins(&["-W"]) =>
+        {
             if case.args[1..].iter().all(|arg| arg.is_operand() || arg.text().starts_with("-f=")) {
                 case.read()
             } else {
                 case.unknown("one of its options is not known to be harmless")
             }
         }
-        "rpm" if matches!(case.args.first().map(|arg| arg.text()), Some("-q" | "-qa" | "-qi" | "-ql" | "-qf")) => {
+        "rpm"
+            if matches!(
+                case.args.first().map(|arg| arg.text()),
+                Some("-q" | "-qa" | "-qi" | "-ql" | "-qf")
+            ) =>
+        {
             let args = &case.args[1..];
             case.operands_only(args)
         }
@@ -164,7 +216,10 @@ fn date(case: &Case<'_>) -> Verdict {
 fn ip(case: &Case<'_>) -> Verdict {
     let mut args = case.args;
     while let Some((first, rest)) = args.split_first() {
-        if matches!(first.text(), "-4" | "-6" | "-br" | "-brief" | "-c" | "-color" | "-o" | "-s" | "-j" | "-p" | "-d") {
+        if matches!(
+            first.text(),
+            "-4" | "-6" | "-br" | "-brief" | "-c" | "-color" | "-o" | "-s" | "-j" | "-p" | "-d"
+        ) {
             args = rest;
         } else {
             break;
@@ -175,7 +230,8 @@ fn ip(case: &Case<'_>) -> Verdict {
         Some((object, rest)) if objects.contains(&object.text()) => match rest.split_first() {
             None => case.read(),
             Some((verb, rest))
-                if matches!(verb.text(), "show" | "list" | "ls" | "get") && rest.iter().all(|arg| arg.is_operand()) =>
+                if matches!(verb.text(), "show" | "list" | "ls" | "get")
+                    && rest.iter().all(|arg| arg.is_operand()) =>
             {
                 case.read()
             }

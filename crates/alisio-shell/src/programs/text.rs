@@ -31,20 +31,26 @@ const BAT: Table = Table {
     numbers: false,
 };
 
-const BASE64: Table = Table { short: "dDw:", long: "decode wrap= ignore-garbage help version", numbers: false };
+const BASE64: Table =
+    Table { short: "dDw:", long: "decode wrap= ignore-garbage help version", numbers: false };
 
 const ICONV: Table =
     Table { short: "f:t:cls", long: "from-code= to-code= list silent verbose help version", numbers: false };
 
-const SHUF: Table =
-    Table { short: "ei:n:rz", long: "echo input-range= head-count= repeat zero-terminated help version", numbers: false };
+const SHUF: Table = Table {
+    short: "ei:n:rz",
+    long: "echo input-range= head-count= repeat zero-terminated help version",
+    numbers: false,
+};
 
 pub(super) fn judge(case: &mut Case<'_>) -> Option<Verdict> {
     Some(match case.name {
-        "cat" | "head" | "tail" | "wc" | "nl" | "tac" | "rev" | "cut" | "paste" | "join" | "comm" | "cmp" | "diff"
-        | "diff3" | "fold" | "fmt" | "expand" | "unexpand" | "column" | "colrm" | "od" | "hexdump" | "hd" | "strings"
-        | "md5sum" | "sha1sum" | "sha224sum" | "sha256sum" | "sha384sum" | "sha512sum" | "b2sum" | "cksum" | "sum"
-        | "shasum" | "md5" | "tsort" | "pr" | "factor" => case.harmless(0),
+        "cat" | "head" | "tail" | "wc" | "nl" | "tac" | "rev" | "cut" | "paste" | "join" | "comm" | "cmp"
+        | "diff" | "diff3" | "fold" | "fmt" | "expand" | "unexpand" | "column" | "colrm" | "od"
+        | "hexdump" | "hd" | "strings" | "md5sum" | "sha1sum" | "sha224sum" | "sha256sum" | "sha384sum"
+        | "sha512sum" | "b2sum" | "cksum" | "sum" | "shasum" | "md5" | "tsort" | "pr" | "factor" => {
+            case.harmless(0)
+        }
         "tr" | "seq" | "echo" | "numfmt" | "look" | "yes" => {
             let verdict = case.harmless(0);
             case.reads.clear();
@@ -91,8 +97,10 @@ fn uniq(case: &mut Case<'_>) -> Verdict {
 
 /// Options have one dash whatever their length; the second operand is written.
 fn xxd(case: &mut Case<'_>) -> Verdict {
-    const FLAGS: &[&str] = &["-a", "-b", "-e", "-i", "-p", "-ps", "-plain", "-u", "-E", "-autoskip", "-bits", "-include"];
-    const VALUES: &[&str] = &["-c", "-cols", "-g", "-groupsize", "-l", "-len", "-s", "-seek", "-skip", "-o", "-n", "-name"];
+    const FLAGS: &[&str] =
+        &["-a", "-b", "-e", "-i", "-p", "-ps", "-plain", "-u", "-E", "-autoskip", "-bits", "-include"];
+    const VALUES: &[&str] =
+        &["-c", "-cols", "-g", "-groupsize", "-l", "-len", "-s", "-seek", "-skip", "-o", "-n", "-name"];
     let mut operands = Vec::new();
     let mut args = case.args.iter();
     while let Some(arg) = args.next() {
@@ -109,7 +117,11 @@ fn xxd(case: &mut Case<'_>) -> Verdict {
         let glued = text.get(2..).is_some_and(|rest| {
             ["-c", "-g", "-l", "-s"].iter().any(|option| text.starts_with(option))
                 && !rest.is_empty()
-                && rest.trim_start_matches(['+', '-']).trim_start_matches("0x").bytes().all(|b| b.is_ascii_digit())
+                && rest
+                    .trim_start_matches(['+', '-'])
+                    .trim_start_matches("0x")
+                    .bytes()
+                    .all(|b| b.is_ascii_digit())
         });
         if VALUES.contains(&text.as_str()) {
             let _ = args.next().filter(|value| !value.many);

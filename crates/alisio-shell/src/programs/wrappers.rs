@@ -11,21 +11,41 @@ pub(super) fn judge(case: &mut Case<'_>) -> Option<Verdict> {
         "env" => env(case),
         "timeout" | "gtimeout" => wrapped(
             case,
-            &Table { short: "vk:s:", long: "foreground preserve-status kill-after= signal= verbose", numbers: false },
+            &Table {
+                short: "vk:s:",
+                long: "foreground preserve-status kill-after= signal= verbose",
+                numbers: false,
+            },
             1,
         ),
         "nice" => wrapped(case, &Table { short: "n:", long: "adjustment=", numbers: true }, 0),
-        "ionice" => wrapped(case, &Table { short: "c:n:t", long: "class= classdata= ignore", numbers: false }, 0),
-        "stdbuf" => wrapped(case, &Table { short: "i:o:e:", long: "input= output= error=", numbers: false }, 0),
-        "time" => wrapped(case, &Table { short: "pvqf:", long: "portability verbose quiet format=", numbers: false }, 0),
+        "ionice" => {
+            wrapped(case, &Table { short: "c:n:t", long: "class= classdata= ignore", numbers: false }, 0)
+        }
+        "stdbuf" => {
+            wrapped(case, &Table { short: "i:o:e:", long: "input= output= error=", numbers: false }, 0)
+        }
+        "time" => wrapped(
+            case,
+            &Table { short: "pvqf:", long: "portability verbose quiet format=", numbers: false },
+            0,
+        ),
         "setsid" => wrapped(case, &Table { short: "w", long: "wait", numbers: false }, 0),
         "nohup" => {
             case.writes.push(String::from("nohup.out"));
-            privileged(case, &Table { short: "", long: "", numbers: false }, "it may write `nohup.out` and outlives the shell")
+            privileged(
+                case,
+                &Table { short: "", long: "", numbers: false },
+                "it may write `nohup.out` and outlives the shell",
+            )
         }
         "sudo" | "doas" => privileged(
             case,
-            &Table { short: "nEHkSu:g:p:C:", long: "user= group= non-interactive preserve-env?", numbers: false },
+            &Table {
+                short: "nEHkSu:g:p:C:",
+                long: "user= group= non-interactive preserve-env?",
+                numbers: false,
+            },
             "it takes other rights",
         ),
         "sh" | "bash" | "dash" => shell(case),
@@ -100,7 +120,9 @@ fn env(case: &Case<'_>) -> Verdict {
             text if text.starts_with('-') => return case.unknown(unknown(text)),
             text => match text.split_once('=') {
                 Some((name, _)) if is_harmless(name) && !first.many => args = rest,
-                Some((name, _)) => return case.unknown(format!("it sets `{name}`, which may change what programs do")),
+                Some((name, _)) => {
+                    return case.unknown(format!("it sets `{name}`, which may change what programs do"));
+                }
                 None => break,
             },
         }

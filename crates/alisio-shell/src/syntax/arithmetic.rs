@@ -9,7 +9,9 @@ impl Parser<'_> {
         let mut arithmetic = Arithmetic::default();
         let mut open = 0_usize;
         loop {
-            let Some(byte) = self.peek() else { return self.stop("an arithmetic expression that does not end") };
+            let Some(byte) = self.peek() else {
+                return self.stop("an arithmetic expression that does not end");
+            };
             match byte {
                 b'(' => open += 1,
                 byte if byte == close && open == 0 => {
@@ -46,14 +48,16 @@ impl Parser<'_> {
                     let before = self.bytes[self.at - 1];
                     if self.peek_at(1) == Some(b'=') {
                         self.at += 1;
-                    } else if !b"=!<>".contains(&before) || matches!(&self.bytes[self.at - 2..self.at], b"<<" | b">>") {
+                    } else if !b"=!<>".contains(&before)
+                        || matches!(&self.bytes[self.at - 2..self.at], b"<<" | b">>")
+                    {
                         arithmetic.assigns = true;
                     }
                 }
                 b'+' | b'-' if self.peek_at(1) == Some(byte) => arithmetic.assigns = true,
                 b' ' | b'\t' | b'\n' if byte != b'\n' || self.pending.is_empty() => {}
-                b'+' | b'-' | b'*' | b'/' | b'%' | b'<' | b'>' | b'!' | b'&' | b'|' | b'^' | b'~' | b'?' | b':' | b','
-                | b';' => {}
+                b'+' | b'-' | b'*' | b'/' | b'%' | b'<' | b'>' | b'!' | b'&' | b'|' | b'^' | b'~' | b'?'
+                | b':' | b',' | b';' => {}
                 _ => return self.stop("an odd character in an arithmetic expression"),
             }
             self.at += 1;

@@ -1,6 +1,9 @@
 //! Lists, pipelines, simple commands and redirections.
 
-use super::{Assignment, Direction, Item, Parsed, Parser, Pending, Piece, Redirect, Simple, Word, is_name_byte, is_name_start};
+use super::{
+    Assignment, Direction, Item, Parsed, Parser, Pending, Piece, Redirect, Simple, Word, is_name_byte,
+    is_name_start,
+};
 
 /// Words that end a list when they stand where a command could begin.
 const CLOSERS: &[&str] = &["then", "do", "done", "fi", "elif", "else", "esac", "}"];
@@ -131,7 +134,10 @@ impl Parser<'_> {
                 b'\n' | b';' | b'|' | b')' => break,
                 b'&' if self.peek_at(1) != Some(b'>') => break,
                 b'(' => {
-                    if simple.words.len() != 1 || !simple.assignments.is_empty() || !simple.redirects.is_empty() {
+                    if simple.words.len() != 1
+                        || !simple.assignments.is_empty()
+                        || !simple.redirects.is_empty()
+                    {
                         return self.stop("a parenthesis inside a command");
                     }
                     return self.function(from, out);
@@ -282,8 +288,12 @@ impl Parser<'_> {
         self.at = at + operator.len();
         self.blanks()?;
         match self.peek() {
-            None | Some(b'\n' | b';' | b'&' | b'|' | b')' | b'(') => return self.stop("a redirection without a target"),
-            Some(b'<' | b'>') if self.peek_at(1) != Some(b'(') => return self.stop("a redirection without a target"),
+            None | Some(b'\n' | b';' | b'&' | b'|' | b')' | b'(') => {
+                return self.stop("a redirection without a target");
+            }
+            Some(b'<' | b'>') if self.peek_at(1) != Some(b'(') => {
+                return self.stop("a redirection without a target");
+            }
             Some(_) => {}
         }
         if self.peek() == Some(b'#') {
@@ -383,7 +393,9 @@ impl Parser<'_> {
             if !pending.quoted {
                 let body = self.text[body_from..body_end].to_owned();
                 let mut inner = Parser::new(&body, self.depth);
-                let word = inner.here_document_body().map_err(|stop| super::Stop { at: body_from + stop.at, ..stop })?;
+                let word = inner
+                    .here_document_body()
+                    .map_err(|stop| super::Stop { at: body_from + stop.at, ..stop })?;
                 self.bodies.push(word);
             }
             // The newline after the delimiter belongs to it, so a command may follow at once.

@@ -95,7 +95,9 @@ impl Parser<'_> {
                     self.at += 1;
                     break;
                 }
-                b'\n' if !self.pending.is_empty() => return self.stop("a quoted newline before a here-document"),
+                b'\n' if !self.pending.is_empty() => {
+                    return self.stop("a quoted newline before a here-document");
+                }
                 _ => self.quoted_char(word, &mut text)?,
             }
         }
@@ -135,7 +137,9 @@ impl Parser<'_> {
                 word.pieces.push(piece);
             }
             None => {
-                let Some(c) = self.text[self.at..].chars().next() else { return self.stop("a quote that does not end") };
+                let Some(c) = self.text[self.at..].chars().next() else {
+                    return self.stop("a quote that does not end");
+                };
                 text.push(c);
                 self.at += c.len_utf8();
             }
@@ -163,7 +167,9 @@ impl Parser<'_> {
             self.at += 1;
             match byte {
                 b'\'' => break,
-                b'\n' if !self.pending.is_empty() => return self.stop("a quoted newline before a here-document"),
+                b'\n' if !self.pending.is_empty() => {
+                    return self.stop("a quoted newline before a here-document");
+                }
                 b'\\' => {
                     let Some(escape) = self.peek() else { return self.stop("a quote that does not end") };
                     self.at += 1;

@@ -12,7 +12,8 @@ fn law(facts: &Facts) {
     assert!(!facts.reason.is_empty());
 }
 
-const EFFECTS: &[&str] = &["rm x", "touch y", "./ls", "ls > f", "git push", "find . -delete", "$x", "sort -o f f", "env rm x"];
+const EFFECTS: &[&str] =
+    &["rm x", "touch y", "./ls", "ls > f", "git push", "find . -delete", "$x", "sort -o f f", "env rm x"];
 
 #[test]
 fn an_effect_beside_a_read_is_never_a_read() {
@@ -71,7 +72,23 @@ fn past_the_budget_the_answer_is_unknown() {
     assert_eq!(understand(&long, &Budget { n_bytes: 20_000, ..Budget::default() }).class, Class::Read);
     let many = "ls;".repeat(2000);
     assert_eq!(understand(&many, &Budget::default()).class, Class::WriteOrUnknown);
-    for piece in ["(", "$(", "{ ", "${x:-", "`", "\"$(", "<(", "((", "[[ ", "if ", "case x in x) ", "! ", "sh -c '", "xargs ", "env "] {
+    for piece in [
+        "(",
+        "$(",
+        "{ ",
+        "${x:-",
+        "`",
+        "\"$(",
+        "<(",
+        "((",
+        "[[ ",
+        "if ",
+        "case x in x) ",
+        "! ",
+        "sh -c '",
+        "xargs ",
+        "env ",
+    ] {
         let deep = piece.repeat(16 * 1024 / piece.len());
         law(&understand(&deep, &Budget::default()));
     }
@@ -80,7 +97,8 @@ fn past_the_budget_the_answer_is_unknown() {
 
 #[test]
 fn an_argument_vector_has_no_syntax() {
-    let judge = |words: &[&str]| understand_argv(&words.iter().map(ToString::to_string).collect::<Vec<_>>()).class;
+    let judge =
+        |words: &[&str]| understand_argv(&words.iter().map(ToString::to_string).collect::<Vec<_>>()).class;
     assert_eq!(judge(&["echo", "$(rm x)", ";", "rm", "> f"]), Class::Read);
     assert_eq!(judge(&["git", "log", "--oneline"]), Class::Read);
     assert_eq!(judge(&["git", "log", "--output=f"]), Class::WriteOrUnknown);
@@ -94,10 +112,83 @@ fn an_argument_vector_has_no_syntax() {
 /// Bits of shell that meet in odd ways.
 fn fragments() -> impl Strategy<Value = String> {
     let fragment = prop::sample::select(vec![
-        "ls", "rm", " ", " ", "\n", "\t", ";", "&", "|", "<", ">", "(", ")", "{", "}", "[", "]", "$", "`", "'", "\"", "\\", "#", "!",
-        "*", "?", "~", "=", "-", "--", "x", "a[0]", "$(", "$((", "))", "${", "<<EOF", "EOF", "\nEOF\n", "<<<", "&&", "||", "[[", "]]",
-        "if", "then", "fi", "for", "in", "do", "done", "case", "esac", "while", "time", "coproc", "function", "é", "\u{a0}", "\r",
-        "\0", "sed", "-n", "awk", "find", "-exec", "git", "log", "xargs", "env", "sh", "-c", "1", "2>&1", "/dev/null", "$'", "\\n",
+        "ls",
+        "rm",
+        " ",
+        " ",
+        "\n",
+        "\t",
+        ";",
+        "&",
+        "|",
+        "<",
+        ">",
+        "(",
+        ")",
+        "{",
+        "}",
+        "[",
+        "]",
+        "$",
+        "`",
+        "'",
+        "\"",
+        "\\",
+        "#",
+        "!",
+        "*",
+        "?",
+        "~",
+        "=",
+        "-",
+        "--",
+        "x",
+        "a[0]",
+        "$(",
+        "$((",
+        "))",
+        "${",
+        "<<EOF",
+        "EOF",
+        "\nEOF\n",
+        "<<<",
+        "&&",
+        "||",
+        "[[",
+        "]]",
+        "if",
+        "then",
+        "fi",
+        "for",
+        "in",
+        "do",
+        "done",
+        "case",
+        "esac",
+        "while",
+        "time",
+        "coproc",
+        "function",
+        "é",
+        "\u{a0}",
+        "\r",
+        "\0",
+        "sed",
+        "-n",
+        "awk",
+        "find",
+        "-exec",
+        "git",
+        "log",
+        "xargs",
+        "env",
+        "sh",
+        "-c",
+        "1",
+        "2>&1",
+        "/dev/null",
+        "$'",
+        "\\n",
     ]);
     prop::collection::vec(fragment, 0..24).prop_map(|parts| parts.concat())
 }

@@ -24,13 +24,36 @@ impl Dice {
 
 /// What is put into lines: each of these touches the canary if the shell takes it for a command or a redirection.
 const CANARIES: &[&str] = &[
-    "$(canary)", "`canary`", ";canary;", "|canary ", "&canary&", "\ncanary\n", ">canary.txt ", "<(canary)", "${x:-$(canary)}",
-    "$((a[$(canary)]))", "\"$(canary)\"", "'$(canary)'", "\\$(canary)", "$'\\x24(canary)'", "[$(canary)]", "\\\ncanary ",
-    "#\ncanary\n", "{canary,}", " canary ", "&>canary.txt", "<<E\n$(canary)\nE\n", "<<'E'\n$(canary)\nE\ncanary\n", "x=`canary`",
+    "$(canary)",
+    "`canary`",
+    ";canary;",
+    "|canary ",
+    "&canary&",
+    "\ncanary\n",
+    ">canary.txt ",
+    "<(canary)",
+    "${x:-$(canary)}",
+    "$((a[$(canary)]))",
+    "\"$(canary)\"",
+    "'$(canary)'",
+    "\\$(canary)",
+    "$'\\x24(canary)'",
+    "[$(canary)]",
+    "\\\ncanary ",
+    "#\ncanary\n",
+    "{canary,}",
+    " canary ",
+    "&>canary.txt",
+    "<<E\n$(canary)\nE\n",
+    "<<'E'\n$(canary)\nE\ncanary\n",
+    "x=`canary`",
 ];
 
 /// What is put in or taken away beside them, so that quotes and brackets no longer meet their partners.
-const NOISE: &[&str] = &["'", "\"", "\\", "`", "$", "(", ")", "{", "}", "#", "\n", " ", "!", "<<E\n", "$'", "\\'", "]]", "[[ ", "))"];
+const NOISE: &[&str] = &[
+    "'", "\"", "\\", "`", "$", "(", ")", "{", "}", "#", "\n", " ", "!", "<<E\n", "$'", "\\'", "]]", "[[ ",
+    "))",
+];
 
 fn mutated(dice: &mut Dice, line: &str) -> String {
     let mut text = line.to_owned();
@@ -61,7 +84,10 @@ fn shims(folder: &Path) {
             names.extend(part.program);
         }
     }
-    for name in names.iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')) {
+    for name in names
+        .iter()
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'))
+    {
         std::os::unix::fs::symlink("/bin/true", folder.join(name)).expect("shims are new");
     }
     let canary = folder.join("canary");
@@ -84,7 +110,12 @@ fn bash_touches_no_canary_in_a_line_judged_read() {
     let sources: Vec<String> = lines(READ)
         .into_iter()
         .chain(lines(HARDER))
-        .filter(|line| !line.contains("while") && !line.contains("until") && !line.contains("/bin/") && !line.contains("cd "))
+        .filter(|line| {
+            !line.contains("while")
+                && !line.contains("until")
+                && !line.contains("/bin/")
+                && !line.contains("cd ")
+        })
         .collect();
     let mut dice = Dice(20_24);
     let mut n_run = 0;
@@ -116,7 +147,8 @@ fn bash_touches_no_canary_in_a_line_judged_read() {
             }
             std::thread::sleep(Duration::from_micros(300));
         }
-        let touched: Vec<_> = std::fs::read_dir(&work).expect("the folder is there").flatten().map(|e| e.file_name()).collect();
+        let touched: Vec<_> =
+            std::fs::read_dir(&work).expect("the folder is there").flatten().map(|e| e.file_name()).collect();
         assert!(touched.is_empty(), "judged a read, but it made {touched:?}:\n{script}");
     }
     assert!(n_run > 150, "only {n_run} changed lines were judged to be reads");

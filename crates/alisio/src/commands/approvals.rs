@@ -136,7 +136,8 @@ fn resolve(store: &Store, request: &str, answer: &Answer) -> Result<Exit, Comman
 }
 
 fn list(app: &App, store: &Store) -> Result<Exit, CommandError> {
-    let pending: Vec<_> = store.pending_approvals(None)?.into_iter().filter(|pending| pending.owner_alive).collect();
+    let pending: Vec<_> =
+        store.pending_approvals(None)?.into_iter().filter(|pending| pending.owner_alive).collect();
     let mut out = anstream::stdout();
     if app.global.json {
         for PendingApproval { approval, .. } in pending {
@@ -156,7 +157,11 @@ fn list(app: &App, store: &Store) -> Result<Exit, CommandError> {
 /// Shows one question whole: what would run, where, and why it is asked.
 fn show(out: &mut dyn Write, approval: &Approval) -> std::io::Result<()> {
     let waits = span(u64::try_from(now_ms() - approval.since).unwrap_or(0));
-    writeln!(out, "\x1b[1m{}\x1b[0m  {} ({}), waiting {waits}", approval.request_id, approval.tool, approval.effect)?;
+    writeln!(
+        out,
+        "\x1b[1m{}\x1b[0m  {} ({}), waiting {waits}",
+        approval.request_id, approval.tool, approval.effect
+    )?;
     for line in harmless(&approval.target).lines() {
         writeln!(out, "  {line}")?;
     }
@@ -184,7 +189,9 @@ fn watch(app: &App, store: &Store) -> Result<Exit, CommandError> {
     loop {
         let pending: Vec<_> =
             store.pending_approvals(None)?.into_iter().filter(|pending| pending.owner_alive).collect();
-        for gone in known.extract_if(.., |id| !pending.iter().any(|pending| pending.approval.request_id == *id)) {
+        for gone in
+            known.extract_if(.., |id| !pending.iter().any(|pending| pending.approval.request_id == *id))
+        {
             let row = store.approval(&gone)?;
             let resolution = row.resolution.unwrap_or(Resolution::Dropped);
             if app.global.json {

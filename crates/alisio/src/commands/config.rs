@@ -15,7 +15,8 @@ pub fn run(app: &App, command: ConfigCommand) -> Result<Exit, CommandError> {
         ConfigCommand::Show => show(app),
         ConfigCommand::Schema => {
             let mut out = std::io::stdout().lock();
-            serde_json::to_writer_pretty(&mut out, &alisio_store::config::schema()).map_err(std::io::Error::from)?;
+            serde_json::to_writer_pretty(&mut out, &alisio_store::config::schema())
+                .map_err(std::io::Error::from)?;
             writeln!(out)?;
             Ok(Exit::Done)
         }
@@ -33,12 +34,16 @@ fn show(app: &App) -> Result<Exit, CommandError> {
             .map(|entry| json!({"key": entry.path, "value": entry.value, "origin": entry.origin.to_string()}))
             .collect();
         let notices: Vec<_> = loaded.notices.iter().map(ToString::to_string).collect();
-        serde_json::to_writer_pretty(&mut out, &json!({"keys": keys, "files": loaded.files, "notices": notices}))
-            .map_err(std::io::Error::from)?;
+        serde_json::to_writer_pretty(
+            &mut out,
+            &json!({"keys": keys, "files": loaded.files, "notices": notices}),
+        )
+        .map_err(std::io::Error::from)?;
         writeln!(out)?;
         return Ok(Exit::Done);
     }
-    for notice in configured.trust_note.iter().cloned().chain(loaded.notices.iter().map(ToString::to_string)) {
+    for notice in configured.trust_note.iter().cloned().chain(loaded.notices.iter().map(ToString::to_string))
+    {
         note(&notice);
     }
     for entry in loaded.explain() {

@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::path::Path;
 
-
 use crate::app::App;
 use crate::args::{ContextCommand, Permissions};
 use crate::error::{CommandError, Exit};

@@ -64,8 +64,12 @@ pub fn run(mut app: App, args: DemoArgs) -> Result<Exit, CommandError> {
         authority: &authority,
         spill_folder: &spill_folder,
     })?;
-    let opened =
-        OpenSession { writer, loaded: Loaded::default(), provider: session.provider, model: session.model.clone() };
+    let opened = OpenSession {
+        writer,
+        loaded: Loaded::default(),
+        provider: session.provider,
+        model: session.model.clone(),
+    };
     let prompt = Prompt {
         run_id: RunId::new(uuid::Uuid::now_v7().to_string()),
         request_id: None,
@@ -84,8 +88,9 @@ pub fn run(mut app: App, args: DemoArgs) -> Result<Exit, CommandError> {
     let failures = provider.failures();
     if outcome.status != RunStatus::Completed || !failures.is_empty() {
         let what = outcome.error.unwrap_or_else(|| failures.join("; "));
-        return Err(CommandError::failed(format!("the demo did not go as it should: {what}"))
-            .hint("this is a fault in Alisio or in this machine's git or sh; `alisio doctor` may tell more"));
+        return Err(CommandError::failed(format!("the demo did not go as it should: {what}")).hint(
+            "this is a fault in Alisio or in this machine's git or sh; `alisio doctor` may tell more",
+        ));
     }
     if !app.global.quiet {
         conclude(&app, &session.id, store.state_root())?;
@@ -97,14 +102,18 @@ pub fn run(mut app: App, args: DemoArgs) -> Result<Exit, CommandError> {
 fn scratch(keep: Option<PathBuf>) -> Result<PathBuf, CommandError> {
     let folder = match keep {
         Some(folder) => {
-            std::fs::create_dir(&folder)
-                .map_err(|error| CommandError::usage(format!("`{}` can't be made: {error}", folder.display())))?;
+            std::fs::create_dir(&folder).map_err(|error| {
+                CommandError::usage(format!("`{}` can't be made: {error}", folder.display()))
+            })?;
             folder
         }
         None => tempfile::Builder::new().prefix("alisio-demo-").tempdir()?.keep(),
     };
     for (name, text) in FILES {
-        #[expect(clippy::disallowed_methods, reason = "the demo makes its own scratch folder; nothing of the user's is there")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the demo makes its own scratch folder; nothing of the user's is there"
+        )]
         std::fs::write(folder.join(name), text)?;
     }
     Ok(folder.canonicalize()?)
@@ -112,7 +121,10 @@ fn scratch(keep: Option<PathBuf>) -> Result<PathBuf, CommandError> {
 
 fn introduce(workspace: &Path) -> Result<(), CommandError> {
     let mut err = anstream::stderr();
-    writeln!(err, "\x1b[1mAlisio demo\x1b[0m: the model is scripted; the run loop, the gate, the tools and git are real.")?;
+    writeln!(
+        err,
+        "\x1b[1mAlisio demo\x1b[0m: the model is scripted; the run loop, the gate, the tools and git are real."
+    )?;
     writeln!(err, "Workspace: {} (writes and programs are allowed in this run)", workspace.display())?;
     writeln!(err, "\n\x1b[1m> {PROMPT}\x1b[0m\n")?;
     Ok(())

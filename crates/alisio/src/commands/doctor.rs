@@ -78,7 +78,11 @@ fn provider(app: &App, report: &mut Report, config: &config::Config) -> Result<(
         (config::Auth::None, _) => report.fact("key", "none is sent")?,
         (config::Auth::Bearer, Some(_)) => report.fact("key", &format!("{variable} is set"))?,
         (config::Auth::Bearer, None) => {
-            report.problem("key", &format!("{variable} is not set"), "export it, or set provider.auth to \"none\"")?;
+            report.problem(
+                "key",
+                &format!("{variable} is not set"),
+                "export it, or set provider.auth to \"none\"",
+            )?;
         }
     }
     if let Some(limit) = limits(config).max_output_tokens {
@@ -128,8 +132,11 @@ impl Report {
 /// Finds a program in the absolute folders of `PATH`.
 pub fn find_program(app: &App, name: &str) -> Option<PathBuf> {
     let path = app.env.get_os("PATH")?;
-    std::env::split_paths(&path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name)).find(|path| {
-        use std::os::unix::fs::PermissionsExt;
-        path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
-    })
+    std::env::split_paths(&path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name)).find(
+        |path| {
+            use std::os::unix::fs::PermissionsExt;
+            path.metadata()
+                .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+        },
+    )
 }

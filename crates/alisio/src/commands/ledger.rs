@@ -77,7 +77,8 @@ fn parse_head(text: &str) -> Result<(u64, String), CommandError> {
     let (seq, hash) = text.split_once(':').ok_or_else(wrong)?;
     let hash = hash.to_lowercase();
     let seq = seq.parse().map_err(|_| wrong())?;
-    let good = (MIN_HASH_DIGITS..=64).contains(&hash.len()) && hash.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let good =
+        (MIN_HASH_DIGITS..=64).contains(&hash.len()) && hash.bytes().all(|digit| digit.is_ascii_hexdigit());
     if seq == 0 || !good {
         return Err(wrong());
     }

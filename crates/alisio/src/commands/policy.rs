@@ -10,8 +10,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use alisio_policy::{
-    Answering, Authority, Call, CommandText, Decision, Judgement, Moment, Outcome, OutsidePath, Policy, PolicySet,
-    Request, Ruling, Scope, Source, Subject, TargetKind, absolute, effect_of, rule_on, target_kind,
+    Answering, Authority, Call, CommandText, Decision, Judgement, Moment, Outcome, OutsidePath, Policy,
+    PolicySet, Request, Ruling, Scope, Source, Subject, TargetKind, absolute, effect_of, rule_on,
+    target_kind,
 };
 use alisio_protocol::{CallId, Effect, Facts, Sha256};
 use alisio_shell::{Budget, understand, understand_argv};
@@ -46,7 +47,8 @@ pub fn run(global: Global, command: PolicyCommand) -> Result<Exit, CommandError>
             ];
             let mut authority = Authority::headless();
             authority.read_only = read_only;
-            authority.flags = flags.into_iter().filter_map(|(effect, given)| given.then_some(effect)).collect();
+            authority.flags =
+                flags.into_iter().filter_map(|(effect, given)| given.then_some(effect)).collect();
             authority.answering = if headless { Answering::Nobody } else { Answering::Person };
             explain(&mut Desk::new(global, &source)?, &call, authority)
         }
@@ -129,9 +131,8 @@ impl Desk {
     fn subject(&self, tool: &str, call: &CallText<'_>) -> Result<Subject, String> {
         let mut subject = match call {
             CallText::Target(target) => Subject::of_target(tool, target, &self.directory),
-            CallText::Input(input) => {
-                Subject::of_input(tool, input, &self.directory).map_err(|error| format!("`input`: {error}"))?
-            }
+            CallText::Input(input) => Subject::of_input(tool, input, &self.directory)
+                .map_err(|error| format!("`input`: {error}"))?,
         };
         if self.resolve {
             subject.paths.iter_mut().for_each(|path| *path = resolved(path));
@@ -187,8 +188,8 @@ fn resolved(path: &str) -> String {
 /// Reads a policy file: the policy itself, or an object with `permissions`.
 pub fn read_policy(file: &Path) -> Result<Policy, CommandError> {
     let shown = file.display();
-    let bytes =
-        std::fs::read(file).map_err(|error| CommandError::usage(format!("`{shown}` can't be read: {error}")))?;
+    let bytes = std::fs::read(file)
+        .map_err(|error| CommandError::usage(format!("`{shown}` can't be read: {error}")))?;
     let value: Value = serde_json::from_slice(&bytes)
         .map_err(|error| CommandError::usage(format!("`{shown}` is no JSON: {error}")))?;
     parse_policy(value.get("permissions").unwrap_or(&value), &shown.to_string())
@@ -280,7 +281,13 @@ fn check(desk: &mut Desk, call: &PolicyCall) -> Result<Exit, CommandError> {
     writeln!(out, "{}: {}", judgement.outcome, harmless(&judgement.reason))?;
     if judgement.parts.len() > 1 {
         for part in &judgement.parts {
-            writeln!(out, "  {:<5} {}  \x1b[2m{}\x1b[0m", part.outcome, harmless(&part.text), harmless(&part.reason))?;
+            writeln!(
+                out,
+                "  {:<5} {}  \x1b[2m{}\x1b[0m",
+                part.outcome,
+                harmless(&part.text),
+                harmless(&part.reason)
+            )?;
         }
     }
     Ok(Exit::Done)
@@ -351,7 +358,8 @@ fn explain(desk: &mut Desk, call: &PolicyCall, mut authority: Authority) -> Resu
     }
     writeln!(out, "  effect    {effect}")?;
     for path in &subject.paths {
-        let place = if Path::new(path).starts_with(&desk.directory) { "in the workspace" } else { "outside of it" };
+        let place =
+            if Path::new(path).starts_with(&desk.directory) { "in the workspace" } else { "outside of it" };
         writeln!(out, "  path      {} ({place})", harmless(path))?;
     }
     if let (Some(facts), true) = (&subject.facts, is_command(&tool)) {
@@ -394,7 +402,8 @@ fn is_command(tool: &str) -> bool {
 
 fn the_policy(desk: &mut Desk) -> Result<Standing, CommandError> {
     desk.standing()?.ok_or_else(|| {
-        CommandError::usage("no permission policy is set").hint("name one with --policy FILE, or set `permissions`")
+        CommandError::usage("no permission policy is set")
+            .hint("name one with --policy FILE, or set `permissions`")
     })
 }
 
@@ -423,7 +432,11 @@ fn test(desk: &mut Desk) -> Result<Exit, CommandError> {
     let n_examples: usize = standing.policy.rules.iter().map(|rule| rule.examples.len()).sum();
     let mut out = anstream::stdout();
     if desk.global.json {
-        writeln!(out, "{}", json!({"rules": standing.policy.rules.len(), "examples": n_examples, "failed": 0}))?;
+        writeln!(
+            out,
+            "{}",
+            json!({"rules": standing.policy.rules.len(), "examples": n_examples, "failed": 0})
+        )?;
     } else {
         let n_rules = standing.policy.rules.len();
         writeln!(out, "{}: {n_examples} examples of {n_rules} rules hold", harmless(&standing.shown))?;

@@ -40,11 +40,21 @@ pub fn run(app: &App, args: RunArgs) -> Result<Exit, CommandError> {
 }
 
 /// Works on a prompt in a session. `resume` does the same with another target.
-pub fn work(app: &App, target: Target, text: String, permissions: &Permissions) -> Result<Exit, CommandError> {
+pub fn work(
+    app: &App,
+    target: Target,
+    text: String,
+    permissions: &Permissions,
+) -> Result<Exit, CommandError> {
     let configured = app.configuration(permissions)?;
     let config = &configured.loaded.config;
     if !app.global.quiet {
-        for notice in configured.trust_note.iter().cloned().chain(configured.loaded.notices.iter().map(ToString::to_string)) {
+        for notice in configured
+            .trust_note
+            .iter()
+            .cloned()
+            .chain(configured.loaded.notices.iter().map(ToString::to_string))
+        {
             note(&notice);
         }
     }
@@ -55,7 +65,8 @@ pub fn work(app: &App, target: Target, text: String, permissions: &Permissions) 
         authority.answering = Answering::Person;
     }
     app.confirm_workspace(permissions, &authority)?;
-    let attachments = permissions.attach.iter().map(|path| attachment(path)).collect::<Result<Vec<_>, _>>()?;
+    let attachments =
+        permissions.attach.iter().map(|path| attachment(path)).collect::<Result<Vec<_>, _>>()?;
     if attachments.len() > MAX_ATTACHMENTS {
         return Err(CommandError::usage(format!("at most {MAX_ATTACHMENTS} images go with a prompt")));
     }
@@ -64,7 +75,8 @@ pub fn work(app: &App, target: Target, text: String, permissions: &Permissions) 
     let opened = open_session(app, &store, &target, alisio_sdk::Provider::id(provider.as_ref()), config)?;
     let model = model_of(app, &opened, config)?;
     let spill_folder = store.spill_folder(opened.writer.session())?;
-    let mut engine = app.engine(EngineParts { config, provider, authority: &authority, spill_folder: &spill_folder })?;
+    let mut engine =
+        app.engine(EngineParts { config, provider, authority: &authority, spill_folder: &spill_folder })?;
     engine.approvals = approvals(app, &store, mode)?;
     let prompt = Prompt {
         run_id: RunId::new(uuid::Uuid::now_v7().to_string()),
@@ -147,7 +159,8 @@ fn open_session(
         });
     };
     let writer = store.lock(&id)?;
-    let row = store.session(&id)?.ok_or_else(|| CommandError::usage(format!("session `{id}` was deleted")))?;
+    let row =
+        store.session(&id)?.ok_or_else(|| CommandError::usage(format!("session `{id}` was deleted")))?;
     if row.workspace != app.workspace {
         return Err(CommandError::usage(format!(
             "session `{id}` belongs to `{}`, and this is `{}`",
@@ -194,8 +207,9 @@ pub fn prompt_text(argument: Option<&str>) -> Result<String, CommandError> {
             }
             let mut bytes = Vec::new();
             stdin.read_to_end(&mut bytes)?;
-            String::from_utf8(bytes)
-                .map_err(|error| CommandError::usage(format!("the prompt on standard input is not UTF-8: {error}")))?
+            String::from_utf8(bytes).map_err(|error| {
+                CommandError::usage(format!("the prompt on standard input is not UTF-8: {error}"))
+            })?
         }
     };
     if text.trim().is_empty() {

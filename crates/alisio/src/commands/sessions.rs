@@ -27,7 +27,9 @@ pub fn run(app: &App, command: SessionsCommand) -> Result<Exit, CommandError> {
             Ok(Exit::Done)
         }
         SessionsCommand::Delete { sessions, yes } => delete(&store, &sessions, yes),
-        SessionsCommand::Recover { session, acknowledge } => recover(&store, &store.find(&session)?, acknowledge),
+        SessionsCommand::Recover { session, acknowledge } => {
+            recover(&store, &store.find(&session)?, acknowledge)
+        }
         SessionsCommand::Gc { older_than_days } => gc(&store, older_than_days),
     }
 }
@@ -90,7 +92,9 @@ pub fn state_lines(store: &Store, id: &SessionId) -> Result<Vec<String>, Command
             let about = harmless(&call.arguments);
             lines.push(format!("    {} {} (begun {}): {about}", call.effect, call.tool, call.started_at));
         }
-        next = format!("look at what they may have done, then: alisio sessions recover {id} --acknowledge\nthen {next}");
+        next = format!(
+            "look at what they may have done, then: alisio sessions recover {id} --acknowledge\nthen {next}"
+        );
     }
     lines.push(next);
     Ok(lines)
@@ -135,7 +139,10 @@ fn show(app: &App, store: &Store, id: &SessionId) -> Result<Exit, CommandError> 
                 }
                 let n_more = text.lines().count().saturating_sub(8);
                 if n_more > 0 {
-                    writeln!(out, "\x1b[2m  {mark} … {n_more} more lines (`alisio sessions export {id}`)\x1b[0m")?;
+                    writeln!(
+                        out,
+                        "\x1b[2m  {mark} … {n_more} more lines (`alisio sessions export {id}`)\x1b[0m"
+                    )?;
                 }
             }
         }
@@ -174,7 +181,10 @@ fn recover(store: &Store, id: &SessionId, acknowledge: bool) -> Result<Exit, Com
         writeln!(out, "{} {} (begun {}): {about}", call.effect, call.tool, call.started_at)?;
     }
     if !acknowledge {
-        writeln!(out, "nobody knows how these calls ended. Look at what they may have done, then pass --acknowledge")?;
+        writeln!(
+            out,
+            "nobody knows how these calls ended. Look at what they may have done, then pass --acknowledge"
+        )?;
         return Ok(Exit::Done);
     }
     let closed = writer.acknowledge_uncertain(&Clock::System.stamp())?;

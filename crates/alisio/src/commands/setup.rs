@@ -22,7 +22,8 @@ pub fn run(app: &App, args: &SetupArgs) -> Result<Exit, CommandError> {
     let settings = settings(app, &service)?;
     let provider = OpenAiCompatible::new(settings).map_err(CommandError::usage)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let models = if app.global.model.is_some() { Ok(Vec::new()) } else { runtime.block_on(provider.list_models()) };
+    let models =
+        if app.global.model.is_some() { Ok(Vec::new()) } else { runtime.block_on(provider.list_models()) };
     let model = choose_model(app, models.map_err(|error| explain(&service, &error)), asks)?;
     let mut out = anstream::stdout();
     if !args.no_check {
@@ -48,30 +49,40 @@ pub fn run(app: &App, args: &SetupArgs) -> Result<Exit, CommandError> {
 }
 
 fn choose_service(app: &App, args: &SetupArgs, asks: bool) -> Result<Service, CommandError> {
-    let key = |fallback: Option<String>| if args.no_key { None } else { args.api_key_env.clone().or(fallback) };
+    let key =
+        |fallback: Option<String>| if args.no_key { None } else { args.api_key_env.clone().or(fallback) };
     if let Some(base_url) = &app.global.base_url {
         let fallback = app.env.get("OPENAI_API_KEY").map(|_| "OPENAI_API_KEY".to_owned());
-        return Ok(Service { name: base_url.clone(), base_url: base_url.clone(), api_key_env: key(fallback) });
+        return Ok(Service {
+            name: base_url.clone(),
+            base_url: base_url.clone(),
+            api_key_env: key(fallback),
+        });
     }
     let mut found = services::find(&app.env);
     match (found.len(), asks) {
-        (0, _) => Err(CommandError::usage(format!("no model service was found: looked at {}", services::looked_at()))
-            .hint("put a key into the environment: export OPENAI_API_KEY=…")
-            .hint("or start a local server (for example Ollama) and run `alisio setup` again")
-            .hint("or name one: alisio setup --base-url URL --model ID [--api-key-env NAME]")),
+        (0, _) => Err(CommandError::usage(format!(
+            "no model service was found: looked at {}",
+            services::looked_at()
+        ))
+        .hint("put a key into the environment: export OPENAI_API_KEY=…")
+        .hint("or start a local server (for example Ollama) and run `alisio setup` again")
+        .hint("or name one: alisio setup --base-url URL --model ID [--api-key-env NAME]")),
         (1, _) => {
             let service = found.remove(0);
             Ok(Service { api_key_env: key(service.api_key_env.clone()), ..service })
         }
         (_, false) => {
-            let mut error = CommandError::usage("several model services were found; name one with --base-url");
+            let mut error =
+                CommandError::usage("several model services were found; name one with --base-url");
             for service in &found {
                 error = error.hint(format!("{}: --base-url {}", service.name, service.base_url));
             }
             Err(error)
         }
         (n, true) => {
-            let names: Vec<_> = found.iter().map(|service| format!("{} ({})", service.name, service.base_url)).collect();
+            let names: Vec<_> =
+                found.iter().map(|service| format!("{} ({})", service.name, service.base_url)).collect();
             let index = choose("which service?", &names, n)?;
             Ok(found.swap_remove(index))
         }

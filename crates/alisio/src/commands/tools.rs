@@ -59,7 +59,9 @@ fn markdown(tools: &[Arc<dyn Tool>]) -> String {
         let spec = tool.spec();
         page.push_str(&format!("\n## `{}`\n\nEffect: {}. {}\n", spec.name, spec.effect, spec.description));
         let required: Vec<_> = spec.input_schema["required"].as_array().into_iter().flatten().collect();
-        let Some(properties) = spec.input_schema["properties"].as_object().filter(|fields| !fields.is_empty()) else {
+        let Some(properties) =
+            spec.input_schema["properties"].as_object().filter(|fields| !fields.is_empty())
+        else {
             page.push_str("\nTakes no input.\n");
             continue;
         };
@@ -77,7 +79,9 @@ fn markdown(tools: &[Arc<dyn Tool>]) -> String {
 fn type_of(schema: &Value) -> String {
     let word = |value: &Value| value.as_str().unwrap_or("any").to_owned();
     match &schema["type"] {
-        Value::Array(types) => types.iter().map(word).filter(|name| name != "null").collect::<Vec<_>>().join(" or "),
+        Value::Array(types) => {
+            types.iter().map(word).filter(|name| name != "null").collect::<Vec<_>>().join(" or ")
+        }
         Value::String(name) if name == "array" => format!("list of {}", type_of(&schema["items"])),
         other => word(other),
     }

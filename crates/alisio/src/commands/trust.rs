@@ -89,7 +89,8 @@ fn list(app: &App, decisions: &trust::Store) -> Result<Exit, CommandError> {
     for entry in remembered {
         let answer = if entry.answer == Answer::Trusted { "trusted" } else { "declined" };
         if app.global.json {
-            let line = json!({"workspace": entry.workspace, "decision": answer, "decidedAt": entry.decided_at});
+            let line =
+                json!({"workspace": entry.workspace, "decision": answer, "decidedAt": entry.decided_at});
             writeln!(out, "{line}")?;
             continue;
         }

@@ -26,7 +26,9 @@ pub struct Terminal {
 impl Terminal {
     /// Asks the environment and the terminal.
     pub fn detect(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| variable(name).filter(|v| !v.is_empty()));
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .into_iter()
+            .find_map(|name| variable(name).filter(|v| !v.is_empty()));
         let utf8 = locale.is_none_or(|locale| locale.to_lowercase().replace('-', "").contains("utf8"));
         let dumb = variable("TERM").is_some_and(|term| term == "dumb");
         let columns = rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
@@ -135,11 +137,17 @@ impl Surface for Text {
                 let status = status.map_or_else(String::new, |status| format!(" (HTTP {status})"));
                 let reason = format!("{reason:?}");
                 let wait = span(*after_ms);
-                self.note(YELLOW, WAIT, &format!("{reason}{status}: trying again in {wait} ({attempt} of {of})"))
+                self.note(
+                    YELLOW,
+                    WAIT,
+                    &format!("{reason}{status}: trying again in {wait} ({attempt} of {of})"),
+                )
             }
-            EventKind::TruncationRecovery { attempt, of, .. } => {
-                self.note(YELLOW, WAIT, &format!("the answer was cut: asking again in smaller steps ({attempt} of {of})"))
-            }
+            EventKind::TruncationRecovery { attempt, of, .. } => self.note(
+                YELLOW,
+                WAIT,
+                &format!("the answer was cut: asking again in smaller steps ({attempt} of {of})"),
+            ),
             EventKind::ContextReduced { messages } => {
                 self.note(YELLOW, WAIT, &format!("shortened {messages} old tool results to make room"))
             }
@@ -181,11 +189,14 @@ impl Surface for Text {
 /// Names what a call is about, from its arguments.
 pub fn summarize(arguments: &str) -> String {
     let Ok(Value::Object(input)) = serde_json::from_str::<Value>(arguments) else { return String::new() };
-    if let (Some(Value::String(command)), Some(Value::Array(words))) = (input.get("command"), input.get("args")) {
+    if let (Some(Value::String(command)), Some(Value::Array(words))) =
+        (input.get("command"), input.get("args"))
+    {
         let words = words.iter().filter_map(Value::as_str);
         return std::iter::once(command.as_str()).chain(words).collect::<Vec<_>>().join(" ");
     }
-    let named = ["path", "command", "pattern", "url", "query"].into_iter().find_map(|key| input.get(key)?.as_str());
+    let named =
+        ["path", "command", "pattern", "url", "query"].into_iter().find_map(|key| input.get(key)?.as_str());
     named.or_else(|| input.values().find_map(Value::as_str)).unwrap_or_default().to_owned()
 }
 

@@ -9,9 +9,8 @@ use crate::rig::{Rig, finish, until};
 
 /// A run that writes twice, each time through a tool that leaves a line in `effects`.
 fn twice() -> Rig {
-    let shell = |text: &str| {
-        json!([{"name": "shell", "arguments": {"command": format!("echo {text} >> effects")}}])
-    };
+    let shell =
+        |text: &str| json!([{"name": "shell", "arguments": {"command": format!("echo {text} >> effects")}}]);
     Rig::new(json!([{"calls": shell("one")}, {"calls": shell("two")}, {"text": "done"}]))
 }
 
@@ -68,13 +67,17 @@ fn once_lets_one_call_run_and_the_next_one_waits_again() {
 fn always_is_remembered_listed_and_taken_back() {
     let rig = twice();
     let run = waiting(&rig);
-    let answered = rig.alisio(&["approvals", "resolve", &id_of(&question(&rig)), "always", "--keep"]).expect(0);
+    let answered =
+        rig.alisio(&["approvals", "resolve", &id_of(&question(&rig)), "always", "--keep"]).expect(0);
     assert!(answered.stdout.contains("remembered as"), "{}", answered.stdout);
     finish(run).expect(0);
     assert_eq!(effects(&rig), ["one", "two"]);
     let grants = rig.alisio(&["grants", "list", "--json"]).expect(0);
     let grant: Value = serde_json::from_str(grants.stdout.trim()).expect("one grant");
-    assert_eq!((&grant["width"], &grant["tool"], &grant["life"]), (&json!("tool"), &json!("shell"), &json!("kept")));
+    assert_eq!(
+        (&grant["width"], &grant["tool"], &grant["life"]),
+        (&json!("tool"), &json!("shell"), &json!("kept"))
+    );
     rig.alisio(&["grants", "revoke", grant["id"].as_str().expect("an id")]).expect(0);
     rig.alisio(&["grants", "list"]).expect(0).prints(&["nothing is granted"]);
 }
@@ -102,7 +105,9 @@ fn an_answer_comes_too_late_twice_or_for_nothing() {
     let id = id_of(&question(&rig));
     rig.alisio(&["approvals", "resolve", "no-such-request", "once"]).expect(2);
     rig.alisio(&["approvals", "resolve", &id, "once", "--keep"]).expect(2).says(&["go with `always`"]);
-    rig.alisio(&["approvals", "resolve", &id, "always", "--width", "host"]).expect(2).says(&["call", "tool", "effect"]);
+    rig.alisio(&["approvals", "resolve", &id, "always", "--width", "host"])
+        .expect(2)
+        .says(&["call", "tool", "effect"]);
     rig.alisio(&["approvals", "resolve", &id, "always"]).expect(0);
     rig.alisio(&["approvals", "resolve", &id, "reject"]).expect(2).says(&["always"]);
     finish(run).expect(0);
@@ -113,7 +118,8 @@ fn an_answer_comes_too_late_twice_or_for_nothing() {
 fn waiting_ends_by_itself_where_a_limit_is_given() {
     let rig = twice();
     let ran = rig.alisio(&["run", "--json", "--approvals", "wait=200ms", "go"]).expect(4);
-    let ends: Vec<_> = ran.events_of("approval_resolved").iter().map(|e| e["data"]["resolution"]["kind"].clone()).collect();
+    let ends: Vec<_> =
+        ran.events_of("approval_resolved").iter().map(|e| e["data"]["resolution"]["kind"].clone()).collect();
     assert_eq!(ends, [json!("timeout"), json!("timeout")]);
     assert_eq!(effects(&rig), [""; 0]);
 }
@@ -122,7 +128,9 @@ fn waiting_ends_by_itself_where_a_limit_is_given() {
 fn a_tool_cannot_answer_for_a_person() {
     let binary = env!("CARGO_BIN_EXE_alisio");
     // Without the variable, too: its ancestors tell.
-    let command = format!("setsid env -u ALISIO_CEILING {binary} approvals resolve x once; env -u ALISIO_CEILING {binary} grants revoke x; true");
+    let command = format!(
+        "setsid env -u ALISIO_CEILING {binary} approvals resolve x once; env -u ALISIO_CEILING {binary} grants revoke x; true"
+    );
     let rig = Rig::calling("shell", json!({"command": command}));
     rig.alisio(&["run", "--allow-process", "go"]).expect(0);
     let said = rig.results().join("\n");
@@ -213,7 +221,8 @@ fn a_program_answers_on_standard_input() {
             Some("permission_request") => {
                 writeln!(answers, "nonsense").expect("it reads");
                 let decision = decisions.next().expect("two questions");
-                writeln!(answers, "{}", json!({"requestId": line["requestId"], "decision": decision})).expect("it reads");
+                writeln!(answers, "{}", json!({"requestId": line["requestId"], "decision": decision}))
+                    .expect("it reads");
             }
             Some("permission_resolved") => resolved.push(line["decision"]["kind"].clone()),
             _ => {}
@@ -248,7 +257,9 @@ fn a_head_finds_a_cut_tail_and_a_flipped_byte_is_found_at_its_entry() {
     for trigger in triggers {
         database.execute_batch(&format!("DROP TRIGGER \"{trigger}\"")).expect("it goes");
     }
-    database.execute("UPDATE ledger SET entry = replace(entry, 'allow', 'alloW') WHERE seq = 1", []).expect("it changes");
+    database
+        .execute("UPDATE ledger SET entry = replace(entry, 'allow', 'alloW') WHERE seq = 1", [])
+        .expect("it changes");
     drop(database);
     rig.alisio(&["ledger", "verify"]).expect(1).says(&["entry 1"]);
 }

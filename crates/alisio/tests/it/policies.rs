@@ -22,7 +22,10 @@ fn policy(rig: &Rig, policy: Value) {
 #[test]
 fn an_allow_of_the_user_lifts_an_unset_flag_and_covers_no_second_command() {
     let rig = running(&["git --version", "git --version; touch made", "touch made"]);
-    policy(&rig, json!({"default": "deny", "rules": [{"tool": "bash", "pattern": "git *", "action": "allow"}]}));
+    policy(
+        &rig,
+        json!({"default": "deny", "rules": [{"tool": "bash", "pattern": "git *", "action": "allow"}]}),
+    );
     rig.alisio(&["run", "go"]).expect(0);
     let results = rig.results();
     assert!(results[0].contains("git version"), "{results:?}");
@@ -61,8 +64,15 @@ fn readonly_offers_the_readers_alone_and_refuses_the_others_when_called() {
     policy(&rig, json!("readonly"));
     rig.alisio(&["run", "--allow-write", "go"]);
     let offered = rig.offered(0);
-    assert!(offered.contains(&"read_file".to_owned()) && offered.contains(&"search_text".to_owned()), "{offered:?}");
-    assert!(!offered.iter().any(|name| ["shell", "run_process", "write_file", "edit_file"].contains(&name.as_str())));
+    assert!(
+        offered.contains(&"read_file".to_owned()) && offered.contains(&"search_text".to_owned()),
+        "{offered:?}"
+    );
+    assert!(
+        !offered
+            .iter()
+            .any(|name| ["shell", "run_process", "write_file", "edit_file"].contains(&name.as_str()))
+    );
     assert!(rig.results()[0].contains("refused"), "{:?}", rig.results());
 }
 
@@ -78,7 +88,10 @@ fn a_ceiling_counts_by_rule_whatever_the_text_and_across_restarts() {
     rig.alisio(&["run", "go"]).expect(0);
     let results = rig.results();
     assert!(results[0].contains("one") && results[1].contains("two"), "{results:?}");
-    assert!(results[2].contains("refused") && results[2].contains("min"), "the time left is told: {results:?}");
+    assert!(
+        results[2].contains("refused") && results[2].contains("min"),
+        "the time left is told: {results:?}"
+    );
 }
 
 #[test]
@@ -91,7 +104,8 @@ fn a_project_only_tightens_and_a_broken_policy_stops_the_start() {
     rig.alisio(&["run", "--trust-project", "--allow-process", "go"]);
     rig.write(
         ".alisio/config.json",
-        json!({"permissions": {"default": "perhaps", "rules": [{"tool": "bash", "action": "rate_limit"}]}}).to_string(),
+        json!({"permissions": {"default": "perhaps", "rules": [{"tool": "bash", "action": "rate_limit"}]}})
+            .to_string(),
     );
     rig.alisio(&["run", "--trust-project", "go"]).expect(2).says(&["2 problems", "default", "rules[0]"]);
 }
