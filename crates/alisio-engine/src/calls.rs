@@ -31,7 +31,7 @@ use crate::context::Context;
 use crate::conversation::Asked;
 use crate::recorder::Recorder;
 use crate::registry::Registry;
-use crate::subject::subject_of;
+use crate::subject::{subject_of, without_words};
 
 /// Reads that run at a time.
 const READS_AT_A_TIME: usize = 4;
@@ -378,7 +378,8 @@ impl LedgerSink for LedgerCall<'_> {
         let at = calls.clock.stamp();
         let recorder = calls.recorder;
         let (session, run) = (recorder.session_id().clone(), recorder.run_id().clone());
-        let entry = LedgerEntry::of_verdict(at.clone(), session, run, calls.workspace, verdict);
+        let mut entry = LedgerEntry::of_verdict(at.clone(), session, run, calls.workspace, verdict);
+        entry.reason = without_words(&verdict.basis.reason, &request.subject);
         let mut events = vec![EventKind::ToolDecided {
             id: call.id.clone(),
             name: request.tool.clone(),

@@ -28,7 +28,9 @@ impl Policy {
     ) -> Vec<PolicyProblem> {
         let mut problems = Vec::new();
         for rule in &self.rules {
-            let alone = Self { rules: vec![rule.clone()], ..Self::ask() };
+            // Beside a default of the other kind it shows whether the rule decides.
+            let base = if rule.action.can_allow() { Self::ask() } else { Self::auto() };
+            let alone = Self { rules: vec![rule.clone()], ..base };
             for example in &rule.examples {
                 let mut say = |message| {
                     problems.push(PolicyProblem { path: example.path.clone(), code: "example", message });

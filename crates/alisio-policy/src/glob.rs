@@ -24,6 +24,7 @@ pub struct Glob {
     pairs: [u16; PAIRS],
     is_literal: bool,
     is_universal: bool,
+    has_operator: bool,
 }
 
 struct Inner {
@@ -63,6 +64,7 @@ impl Glob {
             pairs: required_pairs(text),
             is_literal: !text.contains(['*', '?']),
             is_universal: has_star && text.bytes().all(|byte| byte == b'*'),
+            has_operator: text.contains(['|', ';', '&', '\n']),
         }
     }
 
@@ -79,6 +81,11 @@ impl Glob {
     /// Says whether it has neither a star nor a question mark, so that it matches one text only.
     pub fn is_literal(&self) -> bool {
         self.is_literal
+    }
+
+    /// Says whether it holds a character at which a shell begins another command.
+    pub(crate) fn has_operator(&self) -> bool {
+        self.has_operator
     }
 
     /// Says whether it matches the whole of `text`.

@@ -168,10 +168,10 @@ impl Policy {
             target_kind(tool),
             TargetKind::Command | TargetKind::Program | TargetKind::OpaqueCommand
         );
-        let is_restricted = !self.restrict_to_tools.is_empty()
-            && !self.restrict_to_tools.iter().any(|name| is_name_of(name, tool))
-            && !(self.triages_shell && is_shell);
-        is_restricted.then(|| {
+        let is_free = self.restrict_to_tools.is_empty()
+            || self.restrict_to_tools.iter().any(|name| is_name_of(name, tool))
+            || (self.triages_shell && is_shell);
+        (!is_free).then(|| {
             let allowed = self.restrict_to_tools.join(", ");
             (VerdictSource::Restricted, format!("the tool `{tool}` is not in restrictToTools ({allowed})"))
         })
@@ -231,7 +231,7 @@ impl<'b> Bench<'b> {
             }
             let (mut covers, mut meets_pieces) = (false, false);
             if let Some(pattern) = &rule.pattern {
-                let has_operator = is_command && pattern.as_str().contains(['|', ';', '&', '\n']);
+                let has_operator = is_command && pattern.has_operator();
                 let may_guess = has_holes && !rule.action.can_allow();
                 if !has_operator && !may_guess && !pattern.may_match(&pairs) {
                     continue;
@@ -266,11 +266,13 @@ impl<'b> Bench<'b> {
         let mut found = None;
         for candidate in &self.candidates {
             let mut fit = self.fit(candidate, unit);
-            if fit >= Fit::Partly && candidate.rule.action.can_allow() && !candidate.covers {
-                if let Some(why) = self.too_wide(candidate.rule, unit) {
-                    passed_over = passed_over.or(Some((candidate, why)));
-                    fit = fit.min(Fit::Partly);
-                }
+            if fit >= Fit::Partly
+                && candidate.rule.action.can_allow()
+                && !candidate.covers
+                && let Some(why) = self.too_wide(candidate.rule, unit)
+            {
+                passed_over = passed_over.or(Some((candidate, why)));
+                fit = fit.min(Fit::Partly);
             }
             if fit == Fit::Could && !candidate.rule.action.can_allow() {
                 suspect = suspect.or(Some(candidate));

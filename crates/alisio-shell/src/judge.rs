@@ -102,6 +102,7 @@ impl Judge<'_> {
     fn text(&mut self, text: &str) {
         let (items, stop) = syntax::parse(text, self.budget.depth.saturating_sub(self.level));
         let outer = std::mem::take(&mut self.variables);
+        self.variables.blind = self.level > 0;
         for round in 0.. {
             self.variables.changed = false;
             self.learn(&items);
@@ -228,9 +229,7 @@ impl Judge<'_> {
     }
 
     fn learn_arithmetic(&mut self, arithmetic: &Arithmetic) {
-        if arithmetic.assigns {
-            arithmetic.names.iter().for_each(|name| self.variables.number(name));
-        }
+        arithmetic.set.iter().for_each(|name| self.variables.number(name));
         self.learn_pieces(&arithmetic.pieces);
     }
 
@@ -550,8 +549,10 @@ pub(crate) fn is_settable(name: &str) -> bool {
 /// A name that only the script itself uses: no shell and no reader looks for it.
 fn is_own(name: &str) -> bool {
     let lower = name.bytes().any(|byte| byte.is_ascii_lowercase());
-    let reserved =
-        name.to_ascii_lowercase().ends_with("_proxy") || matches!(name, "histchars" | "auto_resume");
+    let low = name.to_ascii_lowercase();
+    let reserved = low.ends_with("_proxy")
+        || low.starts_with("npm_config")
+        || matches!(low.as_str(), "histchars" | "auto_resume");
     let single = name.len() == 1;
     (lower && !reserved) || single || OWN_NAMES.contains(&name)
 }

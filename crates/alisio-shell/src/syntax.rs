@@ -149,6 +149,8 @@ pub(crate) struct Arithmetic {
     pub names: Vec<String>,
     /// Whether it may assign to them.
     pub assigns: bool,
+    /// Those that are set by a plain `=`, whatever they were before.
+    pub set: Vec<String>,
     /// Expansions in it, whose text is evaluated too.
     pub pieces: Vec<Piece>,
 }

@@ -100,11 +100,16 @@ impl Known {
 pub(crate) struct Variables {
     /// Whether anything was learnt since this was last cleared.
     pub changed: bool,
+    /// The environment may have been prepared by the line itself, so an assignment that is skipped leaves any value.
+    pub blind: bool,
     known: HashMap<String, Known>,
 }
 
 impl Variables {
     pub(crate) fn get(&self, name: &str) -> Known {
+        if self.blind || name == "_" {
+            return Known::NOTHING;
+        }
         self.known.get(name).copied().unwrap_or(Known::NOTHING)
     }
 
@@ -144,7 +149,7 @@ impl Variables {
         if !letters.contains(&('{', false)) {
             return vec![literal(&letters, &word.text)];
         }
-        if !braces(&letters, 0, &mut results) {
+        if letters.len() > 300 || !braces(&letters, 0, &mut results) {
             return vec![Arg { many: true, free: true, source: word.text.clone(), ..Arg::default() }];
         }
         results.iter().map(|letters| literal(letters, &word.text)).collect()
@@ -190,13 +195,15 @@ impl Variables {
         let mut arg = Arg { source: word.text.clone(), ..Arg::default() };
         let mut constant = true;
         let mut at_start = true;
+        let plain = |what: &str| {
+            word.pieces.iter().any(|piece| matches!(piece, Piece::Plain(text) if text.contains(what)))
+        };
+        if plain("{") && (plain(",") || plain(".")) {
+            return Arg { many: true, free: true, ..arg };
+        }
         for piece in &word.pieces {
             let (known, quoted) = match piece {
                 Piece::Plain(text) => {
-                    if text.contains('{') && (text.contains(',') || text.contains("..")) {
-                        arg.free = true;
-                        arg.many = true;
-                    }
                     if text.contains(['*', '?', '[']) {
                         arg.many = true;
                         if constant {
@@ -302,7 +309,11 @@ fn output(items: &[Item]) -> Known {
         // Only where it reads its input: with a file it prints the name too, as one more word.
         ["wc", "-l" | "-c" | "-w"] | ["nproc"] => number,
         ["id", "-u" | "-g"] | ["date", "+%s" | "+%Y"] if alone => number,
-        ["grep", "-c", _] if !alone || !last.redirects.is_empty() => number,
+        ["grep", "-c", pattern]
+            if (!alone || !last.redirects.is_empty()) && !pattern.starts_with(['-', '\0']) =>
+        {
+            number
+        }
         ["pwd"] | ["git", "rev-parse", "--show-toplevel" | "--git-dir"] if alone => path,
         ["git", "merge-base", rest @ ..]
             if alone && rest.iter().all(|word| !word.starts_with(['-', '\0'])) =>
@@ -310,7 +321,6 @@ fn output(items: &[Item]) -> Known {
             hash
         }
         ["git", "rev-parse", "HEAD"] | ["git", "rev-parse", "--short", "HEAD"] if alone => hash,
-        ["git", "rev-parse", "--abbrev-ref", "HEAD"] | ["git", "branch", "--show-current"] if alone => hash,
         ["whoami" | "hostname" | "uname"] if alone => hash,
         _ => Known::NOTHING,
     }

@@ -76,20 +76,16 @@ enum Before {
 }
 
 fn check(program: &str) -> Result<(), String> {
-    for word in ["system", "getline", "/inet", "ARGV", "@", "ENVIRON[\"PATH"] {
-        let mail = word == "@"
-            && !program
-                .split('@')
-                .skip(1)
-                .any(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'));
-        if program.contains(word) && !mail {
+    for word in ["system", "getline", "/inet", "ARGV", "@load", "@include"] {
+        if program.contains(word) {
             return Err(format!("its program contains `{word}`"));
         }
     }
     let chars: Vec<char> = program.chars().collect();
     let mut at = 0;
     let mut before = Before::Operator;
-    let mut printing = false;
+    let mut printing: Option<usize> = None;
+    let mut open = 0_usize;
     let mut hidden = false;
     let mut doubtful = false;
     while let Some(&c) = chars.get(at) {
@@ -98,7 +94,7 @@ fn check(program: &str) -> Result<(), String> {
             ' ' | '\t' | '\n' | '\r' => {}
             '#' => {
                 while chars.get(at).is_some_and(|c| *c != '\n') {
-                    hidden |= matches!(chars[at], '|' | '>');
+                    hidden |= matches!(chars[at], '|' | '>' | '@');
                     at += 1;
                 }
             }
@@ -109,7 +105,7 @@ fn check(program: &str) -> Result<(), String> {
                         None | Some('\n') => return Err(String::from("its program is not complete")),
                         Some('"') => break,
                         Some('\\') => at += 1,
-                        Some('|' | '>') => hidden = true,
+                        Some('|' | '>' | '@') => hidden = true,
                         Some(_) => {}
                     }
                     at += 1;
@@ -123,11 +119,23 @@ fn check(program: &str) -> Result<(), String> {
                     match chars.get(at) {
                         None | Some('\n') => return Err(String::from("its program is not complete")),
                         Some('/') if bracket => return Err(String::from("a bracket in its program is odd")),
+                        Some('[')
+                            if chars.get(at + 1) == Some(&']')
+                                || (chars.get(at + 1) == Some(&'^') && chars.get(at + 2) == Some(&']')) =>
+                        {
+                            return Err(String::from("a bracket in its program is odd"));
+                        }
+                        Some('[') if bracket && chars.get(at + 1) == Some(&':') => {
+                            while chars.get(at + 1).is_some_and(|c| !matches!(c, ']' | '/' | '\n')) {
+                                at += 1;
+                            }
+                            at += 1;
+                        }
                         Some('/') => break,
                         Some('\\') => at += 1,
                         Some('[') => bracket = true,
                         Some(']') => bracket = false,
-                        Some('|' | '>') => hidden = true,
+                        Some('|' | '>' | '@') => hidden = true,
                         Some(_) => {}
                     }
                     at += 1;
@@ -147,16 +155,25 @@ fn check(program: &str) -> Result<(), String> {
                 before = Before::Operator;
             }
             '>' => {
-                if printing || chars.get(at) == Some(&'>') {
+                // Deeper inside parentheses it can only compare.
+                if printing.is_some_and(|base| open <= base) || chars.get(at) == Some(&'>') {
                     return Err(String::from("its program may write a file"));
                 }
                 before = Before::Operator;
             }
             ';' | '{' | '}' => {
-                printing = false;
+                printing = None;
                 before = Before::Operator;
             }
-            ')' => before = Before::Either,
+            '@' => return Err(String::from("its program has an indirect call or directive")),
+            '(' => {
+                open += 1;
+                before = Before::Operator;
+            }
+            ')' => {
+                open = open.saturating_sub(1);
+                before = Before::Either;
+            }
             ']' | '$' => before = if c == ']' { Before::Value } else { Before::Operator },
             '+' | '-' if chars.get(at) == Some(&c) => {
                 at += 1;
@@ -170,7 +187,7 @@ fn check(program: &str) -> Result<(), String> {
                 let word: String = chars[from..at].iter().collect();
                 before = match word.as_str() {
                     "print" | "printf" => {
-                        printing = true;
+                        printing = Some(open);
                         Before::Operator
                     }
                     "return" | "in" | "else" | "do" | "delete" | "exit" => Before::Operator,

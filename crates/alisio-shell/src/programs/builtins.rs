@@ -8,12 +8,12 @@ const READ: Table = Table { short: "rsn:N:d:p:t:u:", long: "", numbers: false };
 
 pub(super) fn judge(case: &mut Case<'_>) -> Option<Verdict> {
     Some(match case.name {
-        "true" | "false" | ":" | "pwd" | "cd" | "type" | "which" | "wait" | "times" | "dirs" | "help" => {
+        "true" | "false" | ":" | "pwd" | "cd" | "type" | "which" | "times" | "dirs" | "help" => {
             let verdict = case.harmless(0);
             case.reads.clear();
             verdict
         }
-        "pushd" | "popd" | "exit" | "return" | "break" | "continue" | "shift" | "logname" => {
+        "pushd" | "popd" | "wait" | "exit" | "return" | "break" | "continue" | "shift" | "logname" => {
             let args = case.args;
             let verdict = case.operands_only(args);
             case.reads.clear();

@@ -97,7 +97,6 @@ impl Script<'_> {
 
     /// Takes text up to a delimiter, which is taken too. A bracket expression that may hide one is not judged.
     fn until(&mut self, delimiter: char) -> Result<(), String> {
-        let mut bracket = false;
         loop {
             match self.chars.next() {
                 None => return Err(String::from("its script is not complete")),
@@ -106,19 +105,38 @@ impl Script<'_> {
                         return Err(String::from("its script is not complete"));
                     }
                 }
-                Some(c) if c == delimiter => {
-                    return if bracket {
-                        Err(String::from("a bracket in its script is odd"))
-                    } else {
-                        Ok(())
-                    };
-                }
+                Some(c) if c == delimiter => return Ok(()),
                 Some('\n') => return Err(String::from("a newline in its script is odd")),
-                Some('[') => bracket = true,
-                Some(']') => bracket = false,
+                Some('[') => self.bracket(delimiter)?,
                 Some(_) => {}
             }
         }
+    }
+
+    /// Takes a bracket expression. Some programs let it hide the delimiter and some do not, so it must not have one.
+    fn bracket(&mut self, delimiter: char) -> Result<(), String> {
+        let odd = || Err(String::from("a bracket in its script is odd"));
+        let _ = self.chars.next_if_eq(&'^');
+        if self.chars.peek() == Some(&']') {
+            return odd();
+        }
+        while let Some(c) = self.chars.next() {
+            match c {
+                ']' => return Ok(()),
+                '\n' => return odd(),
+                c if c == delimiter => return odd(),
+                '[' if matches!(self.chars.peek(), Some(':' | '.' | '=')) => {
+                    while self.chars.next_if(|c| *c != ']' && *c != delimiter && *c != '\n').is_some() {}
+                    if self.chars.next() != Some(']') {
+                        return odd();
+                    }
+                }
+                // Whether it escapes depends on the program.
+                '\\' if matches!(self.chars.peek(), Some(']' | '\\')) => return odd(),
+                _ => {}
+            }
+        }
+        odd()
     }
 
     /// Takes the replacement, where brackets mean nothing.

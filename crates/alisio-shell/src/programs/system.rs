@@ -32,14 +32,20 @@ const SYSTEMCTL: Table = Table {
 
 pub(super) fn judge(case: &mut Case<'_>) -> Option<Verdict> {
     Some(match case.name {
-        "whoami" | "id" | "groups" | "uname" | "arch" | "nproc" | "uptime" | "free" | "vmstat" | "lscpu"
-        | "lsmem" | "lsblk" | "lsmod" | "lsusb" | "getconf" | "locale" | "tty" | "printenv" | "ps"
-        | "pgrep" | "pidof" | "pstree" | "who" | "w" | "users" | "last" | "cal" | "ncal" | "sleep"
-        | "findmnt" | "whatis" | "apropos" | "lsb_release" | "sw_vers" | "hostid" | "dircolors" | "nstat"
-        | "mpstat" | "iostat" => {
+        "whoami" | "id" | "groups" | "uname" | "nproc" | "uptime" | "free" | "vmstat" | "lscpu" | "lsmem"
+        | "lsblk" | "lsmod" | "lsusb" | "locale" | "tty" | "printenv" | "ps" | "pgrep" | "pidof"
+        | "pstree" | "who" | "w" | "users" | "last" | "cal" | "ncal" | "sleep" | "findmnt" | "whatis"
+        | "apropos" | "lsb_release" | "sw_vers" | "hostid" | "dircolors" | "mpstat" | "iostat" => {
             let verdict = case.harmless(0);
             case.reads.clear();
             verdict
+        }
+        // Where it takes words, it starts them.
+        "arch" if case.args.is_empty() => case.read(),
+        "getconf" if case.is(&["-a"]) => case.read(),
+        "getconf" => {
+            let args = case.args;
+            case.operands_only(args)
         }
         "date" => date(case),
         "hostname" => match (Table {
@@ -61,13 +67,16 @@ pub(super) fn judge(case: &mut Case<'_>) -> Option<Verdict> {
         "lsof" => {
             let fine = case.args.iter().all(|arg| {
                 let text = arg.text();
-                let valued =
-                    ["-i", "-s", "-p", "-u", "-c", "-d", "-F"].iter().any(|option| text.starts_with(option));
+                let network = ["-iTCP", "-iUDP", "-sTCP:"].iter().any(|option| text.starts_with(option));
+                let valued = network
+                    || ["-i", "-s", "-p", "-u", "-c", "-d", "-F"]
+                        .iter()
+                        .any(|option| text.starts_with(option));
                 let flags = text
                     .strip_prefix('-')
                     .is_some_and(|letters| letters.chars().all(|c| "nPlatURwoH".contains(c)));
                 (arg.is_operand() && !text.starts_with('+'))
-                    || (valued && !text.contains('D'))
+                    || (valued && (network || !text.contains('D')))
                     || flags
                     || matches!(text, "+D" | "+d")
             });

@@ -34,7 +34,12 @@ impl Parser<'_> {
                     while self.peek().is_some_and(is_name_byte) {
                         self.at += 1;
                     }
-                    arithmetic.names.push(self.text[from..self.at].to_owned());
+                    let name = self.text[from..self.at].to_owned();
+                    let rest = self.text[self.at..].trim_start_matches([' ', '\t']);
+                    if rest.starts_with('=') && !rest.starts_with("==") {
+                        arithmetic.set.push(name.clone());
+                    }
+                    arithmetic.names.push(name);
                     continue;
                 }
                 b'$' => {

@@ -76,6 +76,7 @@ impl Mirror {
         let mirror = blocking(move || {
             let repository = Repository::discover(&root)?;
             repository.check_own(&repository.common_dir.join("objects"))?;
+            repository.check_alternates()?;
             repository.check_own(&repository.common_dir.join("config"))?;
             repository.check_own(&repository.git_dir.join("config.worktree"))?;
             let folder = tempfile::Builder::new()

@@ -10,6 +10,9 @@ use thiserror::Error;
 
 /// Bytes of a file that names one thing.
 const SMALL: u64 = 4096;
+/// Bytes of a list of object directories, and entries of all such lists of a repository.
+const ALTERNATES: u64 = 64 * 1024;
+const MOST_ALTERNATES: usize = 64;
 /// Bytes of a `packed-refs` file.
 const PACKED: u64 = 256 * 1024 * 1024;
 
@@ -105,6 +108,11 @@ impl Repository {
         if is_own { Ok(()) } else { Err(RepositoryError::Elsewhere(part.to_owned())) }
     }
 
+    /// Checks the lists of further object directories, which git reads whole: a device there would take all memory.
+    pub(super) fn check_alternates(&self) -> Result<(), RepositoryError> {
+        check_alternates(&self.common_dir.join("objects"), &mut { MOST_ALTERNATES })
+    }
+
     /// Returns what a `HEAD` of ours must hold: the commit, or the name of a branch that has none yet.
     pub(super) fn head(&self) -> Result<Vec<u8>, RepositoryError> {
         let mut name = b"HEAD".to_vec();
@@ -151,6 +159,29 @@ impl Repository {
             (&line[space + 1..] == name && is_object_name(&line[..space])).then(|| line[..space].to_vec())
         }))
     }
+}
+
+fn check_alternates(objects: &Path, left: &mut usize) -> Result<(), RepositoryError> {
+    let list = objects.join("info/alternates");
+    match list.symlink_metadata() {
+        Err(_) => return Ok(()),
+        Ok(metadata) if metadata.is_symlink() => return Err(RepositoryError::Link(list)),
+        Ok(_) if depth == 0 => {
+            return Err(RepositoryError::Unknown(
+                "object directories that name each other too deeply".into(),
+            ));
+        }
+        Ok(_) => {}
+    }
+    let text = read_file(&list, ALTERNATES)?;
+    let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && line[0] != b'#');
+    for line in lines {
+        *left = left
+            .checked_sub(1)
+            .ok_or_else(|| RepositoryError::Unknown("too many object directories elsewhere".into()))?;
+        check_alternates(&objects.join(path(line)), left)?;
+    }
+    Ok(())
 }
 
 fn is_git_dir(directory: &Path) -> bool {

@@ -233,6 +233,30 @@ pub(crate) fn a_pipe_holds_nobody_up() {
     }
 }
 
+pub(crate) fn a_device_takes_no_memory() {
+    for script in [
+        "ln -s /dev/zero .git/objects/info/alternates",
+        "mkdir -p more/info; echo $PWD/more > .git/objects/info/alternates; ln -s /dev/zero more/info/alternates",
+        "mkfifo .git/objects/info/alternates",
+        "echo ../objects > .git/objects/info/alternates",
+        "rm .git/info/exclude; ln -s /dev/zero .git/info/exclude",
+        "truncate -s 2G .git/index",
+    ] {
+        let bench = Bench::new();
+        let output = bench.make(&format!("{BASE}{script}"), &[]);
+        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+        let begin = Instant::now();
+        let result = bench.call("git_status", "{}");
+        let is_device_ignored = script.contains("exclude");
+        assert!(result.is_error || is_device_ignored, "{script}: {result:?}");
+        assert!(begin.elapsed() < Duration::from_secs(30), "{script}");
+    }
+    // One that is in order goes on working.
+    let bench = Bench::new();
+    bench.make(&format!("{BASE}mkdir -p more/info; echo $PWD/more > .git/objects/info/alternates"), &[]);
+    assert!(bench.text("git_status", "{}").starts_with(" M a.txt"));
+}
+
 pub(crate) fn git_is_never_taken_from_the_workspace() {
     let bench = Bench::with_path("$WORKSPACE/bin:bin:.:");
     let (canary, evil) = evil(&bench);

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         ("hostile::no_code_of_a_repository_runs", hostile::no_code_of_a_repository_runs),
         ("hostile::nothing_of_another_repository_shows", hostile::nothing_of_another_repository_shows),
         ("hostile::a_pipe_holds_nobody_up", hostile::a_pipe_holds_nobody_up),
+        ("hostile::a_device_takes_no_memory", hostile::a_device_takes_no_memory),
         ("hostile::git_is_never_taken_from_the_workspace", hostile::git_is_never_taken_from_the_workspace),
         ("benign::answers_equal_those_of_plain_git", benign::answers_equal_those_of_plain_git),
         ("benign::what_is_no_working_tree_is_named", benign::what_is_no_working_tree_is_named),

@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "the tests lay out the files that the tools are tried on")]
 
 mod bench;
+mod consent;
 mod edits;
 mod property;
 mod races;

@@ -263,3 +263,33 @@ fn a_head_finds_a_cut_tail_and_a_flipped_byte_is_found_at_its_entry() {
     drop(database);
     rig.alisio(&["ledger", "verify"]).expect(1).says(&["entry 1"]);
 }
+
+#[test]
+fn the_ledger_holds_no_contents_no_commands_and_no_secrets() {
+    const SECRET: &str = "hunter2-in-a-command";
+    let write = json!([{"name": "write_file", "arguments": {"path": "a.txt", "content": format!("{SECRET}\n"), "expectedHash": null}}]);
+    let shell = json!([{"name": "shell", "arguments": {"command": format!("echo {SECRET} | wc -c; rm -rf {SECRET}")}}]);
+    let process = json!([{"name": "run_process", "arguments": {"command": "printf", "args": [SECRET]}}]);
+    let search = json!([{"name": "search_text", "arguments": {"pattern": SECRET}}]);
+    let turns = |last: &str| {
+        json!([{"calls": write}, {"calls": shell}, {"calls": process}, {"calls": search}, {"text": format!("{SECRET} {last}")}])
+    };
+    let rules = json!([
+        {"tool": "bash", "action": "classify"},
+        {"tool": "bash", "pattern": "*rm -rf*", "action": "deny", "reason": "no"},
+        {"tool": "write", "action": "allow"},
+        {"tool": "grep", "action": "rate_limit", "limit": {"count": 1, "windowMs": 60000}}
+    ]);
+    for permissions in [json!(null), json!("auto"), json!("ask"), json!({"rules": rules})] {
+        let rig = Rig::new(turns("done"));
+        if !permissions.is_null() {
+            rig.configure(json!({ "permissions": permissions }));
+        }
+        rig.alisio(&["run", "--allow-write", "--allow-process", &format!("say {SECRET}")]);
+        rig.alisio(&["run", "--approvals", "wait=50ms", &format!("say {SECRET}")]);
+        let exported = rig.alisio(&["ledger", "export"]).expect(0).stdout;
+        assert!(exported.lines().count() >= 4, "{permissions}: {exported}");
+        assert!(!exported.contains(SECRET), "{permissions}: {exported}");
+        assert!(!exported.contains("sk-scripted"), "{permissions}");
+    }
+}
