@@ -48,7 +48,7 @@ fn judge(bencher: divan::Bencher<'_, '_>, policy: &Policy, command: &str) {
 
 #[divan::bench]
 fn forty_stars(bencher: divan::Bencher<'_, '_>) {
-    let glob = Glob::new(&("*a".repeat(40) + "*b"));
+    let glob = Glob::new(&("*a".repeat(40) + "*b*"));
     let text = "a".repeat(100_000);
     bencher.bench_local(|| glob.matches(&text));
 }

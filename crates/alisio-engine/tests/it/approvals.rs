@@ -144,3 +144,25 @@ async fn a_remembered_answer_counts_where_nobody_is_and_never_under_read_only() 
     rig.prompt(json!([{ "calls": [save("/work/c")] }, { "text": "ok" }])).await;
     assert_eq!(rig.log().len(), 4);
 }
+
+#[tokio::test]
+async fn a_function_answers_and_one_that_fails_refuses() {
+    let mut rig = Rig::new();
+    rig.asks = true;
+    rig.authority.answering = alisio_policy::Answering::Person;
+    let told = rig
+        .prompt_answered(
+            json!([
+                { "calls": [save("/work/a"), save("/work/b"), save("/work/c")] },
+                { "expect": { "toolContains": ["ran save /work/a", "no such rule", "the check failed: out of order"] }, "text": "ok" }
+            ]),
+            |approval| match approval.shown["input"]["path"].as_str() {
+                Some("/work/a") => Ok(Answer::Once),
+                Some("/work/b") => Ok(Answer::Reject { feedback: Some("no such rule".into()) }),
+                _ => Err("out of order"),
+            },
+        )
+        .await;
+    assert_eq!(told.provider.failures(), [""; 0]);
+    assert_eq!(rig.log(), ["begin save /work/a", "end save /work/a"]);
+}

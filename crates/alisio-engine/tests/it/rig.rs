@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use alisio_conformance::{Scenario, ScriptedProvider};
 use alisio_engine::{
-    Approvals, Cancel, Clock, Engine, Limits, OpenSession, Outcome, Prompt, Registry, RunError,
+    Approvals, Cancel, Clock, Engine, Limits, OpenSession, Operator, Outcome, Prompt, Registry, RunError,
 };
 use alisio_policy::{Answering, Authority, Issuer};
-use alisio_protocol::{Answer, Effect, Event, EventKind, RunId, SessionId, Sha256, UserMessage};
+use alisio_protocol::{Answer, Approval, Effect, Event, EventKind, RunId, SessionId, Sha256, UserMessage};
 use alisio_sdk::{InstructionFile, InstructionKind, InstructionSource, Provider, Tool};
 use alisio_store::{Loaded, NewSession, Store};
 use serde_json::Value;
@@ -93,16 +93,43 @@ impl Rig {
     }
 
     pub async fn prompt_with(&mut self, provider: ScriptedProvider) -> Told {
-        let writer = self.store.lock(&self.session).unwrap();
-        let loaded = writer.load().unwrap();
-        self.prompt_loaded(
-            provider,
-            OpenSession { writer, loaded, provider: "scripted".into(), model: "m".into() },
-        )
-        .await
+        let (engine, prompt) = self.parts(&provider);
+        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+        let outcome = engine.run(self.open(), prompt, sender).await;
+        let mut events = Vec::new();
+        while let Ok(event) = receiver.try_recv() {
+            events.push(event);
+        }
+        self.check_events(&events);
+        Told { outcome, events, provider }
     }
 
-    async fn prompt_loaded(&mut self, provider: ScriptedProvider, session: OpenSession) -> Told {
+    /// Works on a prompt, with `answer` in the place of a person.
+    pub async fn prompt_answered(
+        &mut self,
+        turns: Value,
+        answer: impl FnMut(&Approval) -> Result<Answer, &'static str>,
+    ) -> Told {
+        let scenario: Scenario =
+            serde_json::json!({ "turns": turns }).to_string().parse().expect("the scenario is good");
+        let provider = ScriptedProvider::new(scenario);
+        let (engine, prompt) = self.parts(&provider);
+        let operator = Operator::new(self.store.clone(), engine.clock);
+        let session = self.open();
+        let mut events = Vec::new();
+        let outcome =
+            engine.run_with(session, prompt, &operator, |event| events.push(event.clone()), answer).await;
+        self.check_events(&events);
+        Told { outcome, events, provider }
+    }
+
+    fn open(&self) -> OpenSession {
+        let writer = self.store.lock(&self.session).unwrap();
+        let loaded = writer.load().unwrap();
+        OpenSession { writer, loaded, provider: "scripted".into(), model: "m".into() }
+    }
+
+    fn parts(&mut self, provider: &ScriptedProvider) -> (Engine, Prompt) {
         self.runs += 1;
         let engine = Engine {
             provider: Arc::new(provider.clone()) as Arc<dyn Provider>,
@@ -124,14 +151,7 @@ impl Rig {
             limits: self.limits.clone(),
             cancel: self.cancel.clone(),
         };
-        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
-        let outcome = engine.run(session, prompt, sender).await;
-        let mut events = Vec::new();
-        while let Ok(event) = receiver.try_recv() {
-            events.push(event);
-        }
-        self.check_events(&events);
-        Told { outcome, events, provider }
+        (engine, prompt)
     }
 
     /// What holds for every run: numbers without gaps, and every durable event on disk as it was shown.

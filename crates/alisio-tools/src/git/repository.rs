@@ -166,7 +166,7 @@ fn check_alternates(objects: &Path, left: &mut usize) -> Result<(), RepositoryEr
     match list.symlink_metadata() {
         Err(_) => return Ok(()),
         Ok(metadata) if metadata.is_symlink() => return Err(RepositoryError::Link(list)),
-        Ok(_) if depth == 0 => {
+        Ok(_) if *left == 0 => {
             return Err(RepositoryError::Unknown(
                 "object directories that name each other too deeply".into(),
             ));

@@ -16,7 +16,6 @@ use alisio_policy::{
 };
 use alisio_protocol::{CallId, Effect, Facts, Sha256};
 use alisio_shell::{Budget, understand, understand_argv};
-use alisio_store::config::Origin;
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -69,12 +68,23 @@ struct Desk {
     standing: Option<Option<Standing>>,
 }
 
-/// A policy and where it comes from.
+/// The policies in force.
 #[derive(Clone)]
 struct Standing {
-    source: Source,
-    policy: Policy,
+    policies: PolicySet,
+    /// Whether it is one policy that was named, and judges alone.
+    is_alone: bool,
     shown: String,
+}
+
+impl Standing {
+    /// Judges a call: by the one policy, or by all of them together as a run would.
+    fn judge(&self, tool: &str, subject: &Subject, moment: Moment<'_>) -> Judgement {
+        match self.policies.iter().next() {
+            Some((_, policy)) if self.is_alone => judge_alone(policy, tool, subject, moment),
+            _ => judge_together(&self.policies, tool, subject, moment),
+        }
+    }
 }
 
 impl Desk {
@@ -104,8 +114,8 @@ impl Desk {
         }
         let standing = match &self.file {
             Some(file) => Some(Standing {
-                source: Source::Flag,
-                policy: read_policy(file)?,
+                policies: PolicySet::of(Source::Flag, read_policy(file)?),
+                is_alone: true,
                 shown: file.display().to_string(),
             }),
             None => self.configured()?,
@@ -117,14 +127,9 @@ impl Desk {
     fn configured(&self) -> Result<Option<Standing>, CommandError> {
         let app = App::new(self.global.clone())?;
         let loaded = app.configuration(&Permissions::default())?.loaded;
-        let Some(value) = &loaded.config.permissions else { return Ok(None) };
-        let policy = parse_policy(value.as_value(), "the configuration")?;
-        let origin = loaded.explain().into_iter().find(|entry| entry.path.starts_with("permissions"));
-        let origin = origin.map_or(Origin::Default, |entry| entry.origin);
-        let users = Origin::File(app.dirs.config_file());
-        let is_users = origin == users || self.global.config.is_some();
-        let source = if is_users { Source::User } else { Source::Project };
-        Ok(Some(Standing { source, policy, shown: origin.to_string() }))
+        let policies = app.policies(&Permissions::default(), &loaded)?;
+        let shown = "the configuration".to_owned();
+        Ok((!policies.is_empty()).then_some(Standing { policies, is_alone: false, shown }))
     }
 
     /// What rules see of a call.
@@ -210,22 +215,36 @@ pub fn parse_policy(value: &Value, place: &str) -> Result<Policy, CommandError> 
     Err(problems.into_iter().fold(error, |error, problem| error.hint(problem.to_string())))
 }
 
-/// Judges a call by one policy, or by the table of effects where there is none.
-fn judge(policy: Option<&Policy>, tool: &str, subject: &Subject, moment: Moment<'_>) -> Judgement {
-    let effect = effect_of(tool);
-    if let Some(policy) = policy {
-        return policy.judge(Call { tool, effect, subject }, moment);
-    }
-    let authority = Authority { answering: Answering::Person, ..Authority::headless() };
-    let ruling = rule_on(&authority, &request(tool, effect, subject, Vec::new()), moment);
+/// Judges a call by one policy.
+fn judge_alone(policy: &Policy, tool: &str, subject: &Subject, moment: Moment<'_>) -> Judgement {
+    policy.judge(Call { tool, effect: effect_of(tool), subject }, moment)
+}
+
+/// Judges a call by all policies of a run, and by the table of effects where none lets more through.
+fn judge_together(policies: &PolicySet, tool: &str, subject: &Subject, moment: Moment<'_>) -> Judgement {
+    let authority =
+        Authority { answering: Answering::Person, policies: policies.clone(), ..Authority::headless() };
+    let ruling = rule_on(&authority, &request(tool, effect_of(tool), subject, Vec::new()), moment);
+    let (rule, part, parts) = match ruling.said {
+        Some(said) => (said.judgement.rule, said.judgement.part, said.judgement.parts),
+        None => (None, None, Vec::new()),
+    };
     Judgement {
         outcome: outcome(&ruling.decision),
         source: ruling.basis.source,
-        rule: None,
-        part: None,
+        rule,
+        part,
         reason: ruling.basis.reason,
-        parts: Vec::new(),
-        uses: Vec::new(),
+        parts,
+        uses: ruling.uses,
+    }
+}
+
+/// Judges a call by what is in force, or by the table of effects where nothing is.
+fn judge(standing: Option<&Standing>, tool: &str, subject: &Subject, moment: Moment<'_>) -> Judgement {
+    match standing {
+        Some(standing) => standing.judge(tool, subject, moment),
+        None => judge_together(&PolicySet::default(), tool, subject, moment),
     }
 }
 
@@ -272,7 +291,7 @@ fn check(desk: &mut Desk, call: &PolicyCall) -> Result<Exit, CommandError> {
     let standing = desk.standing()?;
     let uses = alisio_policy::RecordedUses::default();
     let moment = Moment { uses: &uses, ..Moment::UNKNOWN };
-    let judgement = judge(standing.as_ref().map(|standing| &standing.policy), &tool, &subject, moment);
+    let judgement = judge(standing.as_ref(), &tool, &subject, moment);
     let mut out = anstream::stdout();
     if desk.global.json {
         writeln!(out, "{}", as_json(&judgement))?;
@@ -312,12 +331,10 @@ fn classify(global: &Global, command: &str) -> Result<Exit, CommandError> {
 fn explain(desk: &mut Desk, call: &PolicyCall, mut authority: Authority) -> Result<Exit, CommandError> {
     let (tool, subject) = desk.call(call)?;
     let app = App::new(desk.global.clone())?;
-    let config = app.configuration(&Permissions::default())?.loaded.config;
-    authority.opened.clone_from(&config.additional_directories);
-    let standing = desk.standing()?;
-    if let Some(Standing { source, policy, .. }) = &standing {
-        authority.policies = PolicySet::of(*source, policy.clone());
-    }
+    let permissions = Permissions { policy: desk.file.clone(), ..Permissions::default() };
+    let loaded = app.configuration(&permissions)?.loaded;
+    authority.opened.clone_from(&loaded.config.additional_directories);
+    authority.policies = app.policies(&permissions, &loaded)?;
     let effect = effect_of(&tool);
     let outside: Vec<OutsidePath> = subject
         .paths
@@ -329,15 +346,18 @@ fn explain(desk: &mut Desk, call: &PolicyCall, mut authority: Authority) -> Resu
     let uses = alisio_policy::RecordedUses::default();
     let moment = Moment { uses: &uses, ..Moment::UNKNOWN };
     let ruling = rule_on(&authority, &request(&tool, effect, &subject, outside), moment);
-    let explained = standing
-        .as_ref()
-        .map(|standing| standing.policy.explain(Call { tool: &tool, effect, subject: &subject }, moment));
+    // Of several policies the one that decided, else the one that was added last.
+    let decided = ruling.said.as_ref().map(|said| said.source);
+    let shown = authority.policies.iter().filter(|(source, _)| decided.is_none_or(|decided| *source == decided));
+    let explained = shown
+        .last()
+        .map(|(source, policy)| (source, policy.explain(Call { tool: &tool, effect, subject: &subject }, moment)));
     let mut out = anstream::stdout();
     let action = outcome(&ruling.decision);
     if desk.global.json {
-        let policy = standing.as_ref().zip(explained.as_ref()).map(|(standing, explained)| {
+        let policy = explained.as_ref().map(|(source, explained)| {
             let mut value = as_json(&explained.judgement);
-            value["from"] = json!(standing.shown);
+            value["from"] = json!(source.to_string());
             value["matched"] = json!(explained.rule);
             value["word"] = json!(explained.word);
             value["stricter"] = json!(explained.stricter);
@@ -365,10 +385,10 @@ fn explain(desk: &mut Desk, call: &PolicyCall, mut authority: Authority) -> Resu
     if let (Some(facts), true) = (&subject.facts, is_command(&tool)) {
         writeln!(out, "  command   {}", harmless(&facts.reason))?;
     }
-    match (&standing, &explained) {
-        (Some(standing), Some(explained)) => {
+    match &explained {
+        Some((source, explained)) => {
             let judgement = &explained.judgement;
-            writeln!(out, "  policy    {} says {}", harmless(&standing.shown), judgement.outcome)?;
+            writeln!(out, "  policy    that of the {source} says {}", judgement.outcome)?;
             match (&explained.rule, judgement.rule) {
                 (Some(rule), Some(index)) => writeln!(out, "  rule      rules[{index}]: {}", harmless(rule))?,
                 _ => writeln!(out, "  rule      none; {}", harmless(&judgement.reason))?,
@@ -384,7 +404,7 @@ fn explain(desk: &mut Desk, call: &PolicyCall, mut authority: Authority) -> Resu
                 writeln!(out, "  looser    {}", harmless(looser))?;
             }
         }
-        _ => writeln!(out, "  policy    none is set: effect, mode and flags decide")?,
+        None => writeln!(out, "  policy    none is set: effect, mode and flags decide")?,
     }
     Ok(Exit::Done)
 }
@@ -409,7 +429,7 @@ fn the_policy(desk: &mut Desk) -> Result<Standing, CommandError> {
 
 fn lint(desk: &mut Desk) -> Result<Exit, CommandError> {
     let standing = the_policy(desk)?;
-    let lints = standing.policy.lint();
+    let lints: Vec<_> = standing.policies.iter().flat_map(|(_, policy)| policy.lint()).collect();
     let mut out = anstream::stdout();
     for lint in &lints {
         if desk.global.json {
@@ -429,16 +449,17 @@ fn lint(desk: &mut Desk) -> Result<Exit, CommandError> {
 fn test(desk: &mut Desk) -> Result<Exit, CommandError> {
     // Whoever reads a policy checks its examples; one that gets here holds what it promises.
     let standing = the_policy(desk)?;
-    let n_examples: usize = standing.policy.rules.iter().map(|rule| rule.examples.len()).sum();
+    let rules = || standing.policies.iter().flat_map(|(_, policy)| &policy.rules);
+    let n_rules = rules().count();
+    let n_examples: usize = rules().map(|rule| rule.examples.len()).sum();
     let mut out = anstream::stdout();
     if desk.global.json {
         writeln!(
             out,
             "{}",
-            json!({"rules": standing.policy.rules.len(), "examples": n_examples, "failed": 0})
+            json!({"rules": n_rules, "examples": n_examples, "failed": 0})
         )?;
     } else {
-        let n_rules = standing.policy.rules.len();
         writeln!(out, "{}: {n_examples} examples of {n_rules} rules hold", harmless(&standing.shown))?;
     }
     Ok(Exit::Done)

@@ -271,9 +271,7 @@ fn the_ledger_holds_no_contents_no_commands_and_no_secrets() {
     let shell = json!([{"name": "shell", "arguments": {"command": format!("echo {SECRET} | wc -c; rm -rf {SECRET}")}}]);
     let process = json!([{"name": "run_process", "arguments": {"command": "printf", "args": [SECRET]}}]);
     let search = json!([{"name": "search_text", "arguments": {"pattern": SECRET}}]);
-    let turns = |last: &str| {
-        json!([{"calls": write}, {"calls": shell}, {"calls": process}, {"calls": search}, {"text": format!("{SECRET} {last}")}])
-    };
+    let turns = |last: &str| json!([{"calls": write}, {"calls": shell}, {"calls": process}, {"calls": search}, {"text": format!("{SECRET} {last}")}]);
     let rules = json!([
         {"tool": "bash", "action": "classify"},
         {"tool": "bash", "pattern": "*rm -rf*", "action": "deny", "reason": "no"},
@@ -291,5 +289,17 @@ fn the_ledger_holds_no_contents_no_commands_and_no_secrets() {
         assert!(exported.lines().count() >= 4, "{permissions}: {exported}");
         assert!(!exported.contains(SECRET), "{permissions}: {exported}");
         assert!(!exported.contains("sk-scripted"), "{permissions}");
+    }
+}
+
+#[test]
+fn the_example_for_embedders_runs() {
+    // `cargo test` builds it beside the binary.
+    let example = std::path::Path::new(env!("CARGO_BIN_EXE_alisio")).with_file_name("examples/human_in_the_loop");
+    let ran = std::process::Command::new(example).output().expect("the example is built");
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{said}");
+    for words in ["shell: pip install requests", "shell: echo 'print(42)'", "Done with the standard library."] {
+        assert!(said.contains(words), "{words}: {said}");
     }
 }
