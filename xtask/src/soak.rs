@@ -31,6 +31,13 @@ const LIST: &[Soak] = &[
         counts: &[("ALISIO_CRASH_RUNS", "300")],
     },
     Soak {
+        name: "approvals",
+        shows: "kills on either side of an answer lose no decision and run nothing twice",
+        package: "alisio",
+        filter: "kills_on_either_side",
+        counts: &[("ALISIO_CRASH_RUNS", "300")],
+    },
+    Soak {
         name: "edits",
         shows: "an edit leaves every other byte as it was",
         package: "alisio-tools",
@@ -60,12 +67,12 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let chosen = LIST.iter().filter(|soak| names.is_empty() || names.contains(&soak.name));
     let results: Vec<_> = chosen.map(|soak| Ok((soak, one(soak, release)?))).collect::<Result<_>>()?;
 
-    println!("\n{:<8} {:<8} {:>6} {:>8}  what it shows", "soak", "result", "tests", "time");
+    println!("\n{:<9} {:<8} {:>6} {:>8}  what it shows", "soak", "result", "tests", "time");
     for (soak, result) in &results {
         let word = if result.passed() { "passed" } else { "FAILED" };
         let seconds = result.took.as_secs_f64();
         println!(
-            "{:<8} {word:<8} {:>6} {seconds:>7.1}s  {} ({})",
+            "{:<9} {word:<8} {:>6} {seconds:>7.1}s  {} ({})",
             soak.name,
             result.n_passed,
             soak.shows,

@@ -78,6 +78,11 @@ struct Standing {
 }
 
 impl Standing {
+    /// One policy that judges alone.
+    fn alone(policy: Policy) -> Self {
+        Self { policies: PolicySet::of(Source::Flag, policy), is_alone: true, shown: String::new() }
+    }
+
     /// Judges a call: by the one policy, or by all of them together as a run would.
     fn judge(&self, tool: &str, subject: &Subject, moment: Moment<'_>) -> Judgement {
         match self.policies.iter().next() {
@@ -113,11 +118,9 @@ impl Desk {
             return Ok(standing.clone());
         }
         let standing = match &self.file {
-            Some(file) => Some(Standing {
-                policies: PolicySet::of(Source::Flag, read_policy(file)?),
-                is_alone: true,
-                shown: file.display().to_string(),
-            }),
+            Some(file) => {
+                Some(Standing { shown: file.display().to_string(), ..Standing::alone(read_policy(file)?) })
+            }
             None => self.configured()?,
         };
         self.standing = Some(standing.clone());
@@ -348,10 +351,11 @@ fn explain(desk: &mut Desk, call: &PolicyCall, mut authority: Authority) -> Resu
     let ruling = rule_on(&authority, &request(&tool, effect, &subject, outside), moment);
     // Of several policies the one that decided, else the one that was added last.
     let decided = ruling.said.as_ref().map(|said| said.source);
-    let shown = authority.policies.iter().filter(|(source, _)| decided.is_none_or(|decided| *source == decided));
-    let explained = shown
-        .last()
-        .map(|(source, policy)| (source, policy.explain(Call { tool: &tool, effect, subject: &subject }, moment)));
+    let shown =
+        authority.policies.iter().filter(|(source, _)| decided.is_none_or(|decided| *source == decided));
+    let explained = shown.last().map(|(source, policy)| {
+        (source, policy.explain(Call { tool: &tool, effect, subject: &subject }, moment))
+    });
     let mut out = anstream::stdout();
     let action = outcome(&ruling.decision);
     if desk.global.json {
@@ -454,11 +458,7 @@ fn test(desk: &mut Desk) -> Result<Exit, CommandError> {
     let n_examples: usize = rules().map(|rule| rule.examples.len()).sum();
     let mut out = anstream::stdout();
     if desk.global.json {
-        writeln!(
-            out,
-            "{}",
-            json!({"rules": n_rules, "examples": n_examples, "failed": 0})
-        )?;
+        writeln!(out, "{}", json!({"rules": n_rules, "examples": n_examples, "failed": 0}))?;
     } else {
         writeln!(out, "{}: {n_examples} examples of {n_rules} rules hold", harmless(&standing.shown))?;
     }

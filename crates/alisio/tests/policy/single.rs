@@ -176,3 +176,35 @@ fn replay_tells_what_would_change() {
     let text = rig.alisio(&["replay", "s", "--policy", &policy], b"").expect(0).stdout;
     assert!(text.contains("2 of 4 verdicts would change"), "{text}");
 }
+
+/// Without a file the policies of the configuration judge together, as in a run.
+#[test]
+fn a_project_only_tightens() {
+    let rig = Rig::new();
+    std::fs::create_dir_all(rig.path("workspace/.alisio")).unwrap();
+    rig.write("workspace/.alisio/config.json", r#"{"permissions": {"default": "allow", "rules": [{"tool": "bash", "pattern": "git push*", "action": "deny"}]}}"#);
+    let action = |target: &str| {
+        let answer = rig
+            .alisio(&["check", "--json", "--trust-project", "bash", target], b"")
+            .expect(0)
+            .lines()
+            .remove(0);
+        (answer["action"].as_str().unwrap().to_owned(), answer["reason"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(action("make").0, "ask");
+    let (word, reason) = action("git push");
+    assert_eq!(word, "deny");
+    assert!(reason.ends_with("(policy of the project)"), "{reason}");
+    rig.write(
+        "config/config.json",
+        r#"{"permissions": {"default": "ask", "rules": [{"tool": "bash", "action": "allow"}]}}"#,
+    );
+    assert_eq!(action("make").0, "allow");
+    assert_eq!(action("git push").0, "deny");
+    let explained = rig
+        .alisio(&["explain", "--json", "--trust-project", "bash", "git push"], b"")
+        .expect(0)
+        .lines()
+        .remove(0);
+    assert_eq!(explained["policy"]["from"], "project");
+}

@@ -3,12 +3,12 @@
 
 use std::io::{BufRead, BufReader, BufWriter, Write};
 
-use alisio_policy::{CommandText, Moment, Outcome, Policy, RecordedUses, no_rung};
+use alisio_policy::{CommandText, Moment, Outcome, RecordedUses, no_rung};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{CallText, Desk, as_json, facts, judge};
+use super::{CallText, Desk, Standing, as_json, facts, judge};
 use crate::error::{CommandError, Exit};
 
 #[derive(Deserialize)]
@@ -48,33 +48,34 @@ struct ClassifyLine {
 
 /// `alisio policy check --batch`.
 pub fn check(mut desk: Desk) -> Result<Exit, CommandError> {
-    let mut last: Option<(Value, Result<Policy, String>)> = None;
+    let mut last: Option<(Value, Result<Standing, String>)> = None;
     each_line(|line| {
         let CheckLine { policy, call, prior } =
             serde_json::from_str(line).map_err(|error| error.to_string())?;
         let standing;
-        let policy = match policy {
+        let judging = match policy {
             Some(value) => {
                 if last.as_ref().is_none_or(|(known, _)| *known != value) {
-                    let parsed = super::parse_policy(&value, "this line").map_err(|error| {
-                        let mut text = error.error;
-                        for hint in error.hints {
-                            text.push_str("; ");
-                            text.push_str(&hint);
-                        }
-                        text
-                    });
+                    let parsed =
+                        super::parse_policy(&value, "this line").map(Standing::alone).map_err(|error| {
+                            let mut text = error.error;
+                            for hint in error.hints {
+                                text.push_str("; ");
+                                text.push_str(&hint);
+                            }
+                            text
+                        });
                     last = Some((value, parsed));
                 }
                 match &last {
-                    Some((_, Ok(policy))) => Some(policy),
+                    Some((_, Ok(standing))) => Some(standing),
                     Some((_, Err(error))) => return Err(error.clone()),
                     None => None,
                 }
             }
             None => {
                 standing = desk.standing().map_err(|error| error.error)?;
-                standing.as_ref().map(|standing| &standing.policy)
+                standing.as_ref()
             }
         };
         let mut uses = RecordedUses::default();
@@ -87,7 +88,7 @@ pub fn check(mut desk: Desk) -> Result<Exit, CommandError> {
             let subject = desk.subject(&call.tool, &text)?;
             let now = -(*ago_ms as i64);
             let judgement =
-                judge(policy, &call.tool, &subject, Moment { now, uses: &uses, has_rung: &no_rung });
+                judge(judging, &call.tool, &subject, Moment { now, uses: &uses, has_rung: &no_rung });
             // What was refused, or waits for a person, was not used.
             if judgement.outcome == Outcome::Allow {
                 uses.record(&judgement.uses, now);
@@ -95,7 +96,7 @@ pub fn check(mut desk: Desk) -> Result<Exit, CommandError> {
         }
         let text = text_of(call.target.as_deref(), call.input.as_deref().map(RawValue::get))?;
         let subject = desk.subject(&call.tool, &text)?;
-        Ok(as_json(&judge(policy, &call.tool, &subject, Moment { now: 0, uses: &uses, has_rung: &no_rung })))
+        Ok(as_json(&judge(judging, &call.tool, &subject, Moment { now: 0, uses: &uses, has_rung: &no_rung })))
     })
 }
 

@@ -56,7 +56,7 @@ pub fn run(mut desk: Desk, session: &str) -> Result<Exit, CommandError> {
             let Ok(subject) = desk.subject(&call.name, &CallText::Input(&call.arguments)) else { continue };
             n_calls += 1;
             let moment = Moment { now, uses: &uses, has_rung: &no_rung };
-            let judgement = judge(Some(&standing.policy), &call.name, &subject, moment);
+            let judgement = judge(Some(&standing), &call.name, &subject, moment);
             if judgement.outcome == Outcome::Allow {
                 uses.record(&judgement.uses, now);
             }
