@@ -145,7 +145,8 @@ impl Calls<'_> {
             if let Admitted::Refused(denial) = &admitted
                 && denial.answerable
             {
-                round.refused.push(format!("{}: {}", call.name, denial.basis.reason));
+                let Denial { basis, remedy, .. } = denial;
+                round.refused.push(format!("{}: {}; {remedy}", call.name, basis.reason));
             }
             running.push(self.finish(call, admitted));
         }

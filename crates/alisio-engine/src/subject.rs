@@ -4,6 +4,7 @@ use std::path::Path;
 
 use alisio_policy::{Request, Subject, TargetKind, target_kind};
 use alisio_protocol::ToolCall;
+use alisio_sdk::BASH;
 use alisio_shell::{Budget, understand, understand_argv};
 
 /// Reads the input of a call and puts the paths as the machine resolved them in the place of their text.
@@ -16,7 +17,11 @@ pub(crate) fn subject_of(call: &ToolCall, request: &Request, workspace: &Path) -
         subject.directory = directory.to_string_lossy().into_owned();
     }
     match target_kind(tool) {
-        TargetKind::Command => subject.facts = Some(understand(&subject.target, &Budget::default())),
+        TargetKind::Command if BASH.iter().any(|bash| Path::new(bash).exists()) => {
+            subject.facts = Some(understand(&subject.target, &Budget::default()));
+        }
+        // Another shell reads it differently, so nobody looked.
+        TargetKind::Command => {}
         TargetKind::Program => subject.facts = subject.argv.as_deref().map(understand_argv),
         _ => {
             let scope = &request.scope;

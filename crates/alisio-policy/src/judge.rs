@@ -117,7 +117,7 @@ struct Found {
     source: VerdictSource,
     rule: Option<usize>,
     reason: String,
-    uses: Option<RuleId>,
+    uses: Vec<RuleId>,
 }
 
 impl Policy {
@@ -140,7 +140,11 @@ impl Policy {
         let (mut parts, mut uses) = (Vec::new(), Vec::new());
         for unit in &units {
             let Some(found) = bench.judge(unit) else { continue };
-            uses.extend(found.uses.clone().filter(|id| !uses.contains(id)));
+            for id in &found.uses {
+                if !uses.contains(id) {
+                    uses.push(id.clone());
+                }
+            }
             if unit.index.is_some() {
                 parts.push(PartJudgement {
                     text: unit.text.to_owned(),
@@ -263,7 +267,7 @@ impl<'b> Bench<'b> {
     fn judge(&self, unit: &Unit<'_>) -> Option<Found> {
         let mut suspect: Option<&Candidate<'_>> = None;
         let mut passed_over: Option<(&Candidate<'_>, &'static str)> = None;
-        let mut found = None;
+        let (mut found, mut counted) = (None, Vec::new());
         for candidate in &self.candidates {
             let mut fit = self.fit(candidate, unit);
             if fit >= Fit::Partly
@@ -282,6 +286,10 @@ impl<'b> Bench<'b> {
                 if found.is_some() {
                     break;
                 }
+                if matches!(candidate.rule.action, Action::RateLimit(_)) {
+                    // It does not let this through, but what an earlier rule lets through counts for it.
+                    counted.push(candidate.rule.id.clone());
+                }
             }
         }
         if unit.strict_only {
@@ -290,12 +298,12 @@ impl<'b> Bench<'b> {
                 found.outcome > Outcome::Allow
                     && found.rule.is_some_and(|rule| {
                         let rule = &self.policy.rules[rule];
-                        !rule.is_unconditional()
-                            && !matches!(rule.action, Action::Classify | Action::Sandbox { .. })
+                        !rule.is_unconditional() && !matches!(rule.action, Action::Classify)
                     })
             });
         }
-        let found = found.unwrap_or_else(|| self.by_default(Some((unit, passed_over))));
+        let mut found = found.unwrap_or_else(|| self.by_default(Some((unit, passed_over))));
+        found.uses.extend(counted);
         Some(match suspect {
             Some(suspect) if found.outcome == Outcome::Allow => Found {
                 outcome: Outcome::Ask,
@@ -307,7 +315,7 @@ impl<'b> Bench<'b> {
                     suspect.index,
                     suspect.rule.summary()
                 ),
-                uses: None,
+                uses: Vec::new(),
             },
             _ => found,
         })
@@ -362,33 +370,35 @@ impl<'b> Bench<'b> {
         };
         let by_rule = VerdictSource::Rule;
         match &rule.action {
-            Action::Deny => make(Outcome::Deny, by_rule, self.reason(candidate, unit), None),
-            Action::Ask => make(Outcome::Ask, by_rule, self.reason(candidate, unit), None),
+            Action::Deny => make(Outcome::Deny, by_rule, self.reason(candidate, unit), Vec::new()),
+            Action::Ask => make(Outcome::Ask, by_rule, self.reason(candidate, unit), Vec::new()),
             Action::Allow if fit == Fit::Fully => {
-                make(Outcome::Allow, by_rule, self.reason(candidate, unit), None)
+                make(Outcome::Allow, by_rule, self.reason(candidate, unit), Vec::new())
             }
-            Action::Sandbox { rung } if fit == Fit::Fully => {
-                if (self.moment.has_rung)(rung.as_deref()) {
-                    make(Outcome::Allow, by_rule, self.reason(candidate, unit), None)
-                } else {
+            Action::Sandbox { rung } => {
+                let outcome = match fit {
+                    Fit::Fully if (self.moment.has_rung)(rung.as_deref()) => Outcome::Allow,
+                    _ => Outcome::Ask,
+                };
+                let mut reason = self.reason(candidate, unit);
+                if outcome == Outcome::Ask {
                     let rung = rung.as_ref().map_or_else(String::new, |rung| format!(" at rung `{rung}`"));
-                    let reason =
-                        format!("{}, and there is no sandbox{rung} here", self.reason(candidate, unit));
-                    make(Outcome::Ask, by_rule, reason, None)
+                    reason.push_str(&format!(", and there is no sandbox{rung} for it"));
                 }
+                make(outcome, by_rule, reason, Vec::new())
             }
-            Action::Allow | Action::Sandbox { .. } => None,
+            Action::Allow => None,
             Action::Classify => {
                 let (outcome, why) = self.classify(unit);
                 let outcome = if fit == Fit::Fully { outcome } else { Outcome::Ask };
-                make(outcome, by_rule, format!("rules[{}] classifies: {why}", candidate.index), None)
+                make(outcome, by_rule, format!("rules[{}] classifies: {why}", candidate.index), Vec::new())
             }
             Action::RateLimit(limit) => {
                 let window = span(limit.window_ms);
                 let name = format!("rules[{}] allows {} calls in {window}", candidate.index, limit.count);
                 let Some(times) = self.moment.uses.times(&rule.id) else {
                     let reason = format!("{name}, and how many there were is not known");
-                    return make(Outcome::Ask, VerdictSource::RateLimit, reason, None);
+                    return make(Outcome::Ask, VerdictSource::RateLimit, reason, Vec::new());
                 };
                 match time_left(*limit, &times, self.moment.now) {
                     Some(left) => {
@@ -398,10 +408,10 @@ impl<'b> Bench<'b> {
                             "{name}, and they are used up: the next may run in {}; wait, or go about it another way{more}",
                             span(left)
                         );
-                        make(Outcome::Deny, VerdictSource::RateLimit, reason, None)
+                        make(Outcome::Deny, VerdictSource::RateLimit, reason, Vec::new())
                     }
                     None if fit == Fit::Fully => {
-                        make(Outcome::Allow, VerdictSource::RateLimit, name, Some(rule.id.clone()))
+                        make(Outcome::Allow, VerdictSource::RateLimit, name, vec![rule.id.clone()])
                     }
                     None => None,
                 }
@@ -454,7 +464,7 @@ impl<'b> Bench<'b> {
             source: VerdictSource::PolicyDefault,
             rule: None,
             reason: format!("{why_not}, and the default is {}{more}", self.policy.default),
-            uses: None,
+            uses: Vec::new(),
         };
         match &self.policy.default {
             Action::Allow => found(Outcome::Allow, ""),

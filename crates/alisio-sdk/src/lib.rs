@@ -15,3 +15,7 @@ pub use tool::{InputError, Prepared, Progress, Tool, ToolContext};
 pub type BoxFuture<'a, T> = futures_util::future::BoxFuture<'a, T>;
 /// A boxed stream that may move between threads.
 pub type BoxStream<'a, T> = futures_util::stream::BoxStream<'a, T>;
+
+/// Where bash is looked for. A script is run by the first that is there, by `sh` where none is; and what a script would do
+/// is read as bash reads it, so without bash nobody can tell.
+pub const BASH: [&str; 2] = ["/bin/bash", "/usr/bin/bash"];

@@ -537,7 +537,7 @@ fn program_name(word: &str) -> Result<&str, String> {
 /// It may be set in front of a program.
 pub(crate) fn is_harmless(name: &str) -> bool {
     HARMLESS_SETTINGS.contains(&name)
-        || name.starts_with("LC_")
+        || (name.starts_with("LC_") && is_identifier(name))
         || (is_own(name) && !OWN_NAMES.contains(&name))
 }
 
@@ -548,11 +548,16 @@ pub(crate) fn is_settable(name: &str) -> bool {
 
 /// A name that only the script itself uses: no shell and no reader looks for it.
 fn is_own(name: &str) -> bool {
-    let lower = name.bytes().any(|byte| byte.is_ascii_lowercase());
+    // `env` takes any text for a name, and bash takes some of them for functions.
+    let lower = is_identifier(name) && name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
     let low = name.to_ascii_lowercase();
     let reserved = low.ends_with("_proxy")
         || low.starts_with("npm_config")
         || matches!(low.as_str(), "histchars" | "auto_resume");
     let single = name.len() == 1;
     (lower && !reserved) || single || OWN_NAMES.contains(&name)
+}
+
+fn is_identifier(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

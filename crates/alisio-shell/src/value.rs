@@ -333,8 +333,8 @@ fn literal(letters: &[(char, bool)], source: &str) -> Arg {
     let only_bracket = letters == [('[', false)];
     if let Some(at) = magic
         && !only_bracket
-        && !(letters[at].0 == '['
-            && !letters[at..].iter().any(|(c, quoted)| !quoted && matches!(c, ']' | '*' | '?')))
+        && (letters[at].0 != '['
+            || letters[at..].iter().any(|(c, quoted)| !quoted && matches!(c, ']' | '*' | '?')))
     {
         let head: String = letters[..at].iter().map(|(c, _)| *c).collect();
         let free = (head.is_empty() && !tilde) || head.starts_with('-');

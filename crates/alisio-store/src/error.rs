@@ -59,6 +59,14 @@ pub enum StoreError {
         /// The database.
         path: PathBuf,
     },
+    /// Somebody took the file away, or put another one in its place.
+    #[error(
+        "`{path}` was moved, removed or replaced while Alisio used it: what would be written now is lost; start again"
+    )]
+    Moved {
+        /// The database.
+        path: PathBuf,
+    },
     /// The database is damaged.
     #[error(
         "`{path}` is damaged: {reason}; keep a copy of it and of its -wal file, and start anew with --db FILE"

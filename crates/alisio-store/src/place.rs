@@ -2,7 +2,7 @@
 //! own answer to a network file system is silence and later damage.
 
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use crate::StoreError;
@@ -39,6 +39,11 @@ pub(crate) fn private_file(path: &Path) -> Result<bool, StoreError> {
         let _ = file.set_permissions(fs::Permissions::from_mode(0o600));
     }
     Ok(metadata.len() == 0)
+}
+
+/// Names the file that lies at `path`: its device and number.
+pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 /// Refuses network file systems.

@@ -36,6 +36,8 @@ pub(crate) struct Inner {
 
 struct State {
     connection: Connection,
+    /// Device and number of the file that is open. When another one, or none, lies at the path, what is written is lost.
+    identity: Option<(u64, u64)>,
     /// What `PRAGMA synchronous` stands at.
     durability: Durability,
     /// Content files that the next synced commit must sync first.
@@ -62,7 +64,8 @@ impl Store {
         let is_new = place::private_file(&path)?;
         let connection = connect(&path, &root, is_new).map_err(|error| error.at(&path))?;
         let blobs = Blobs::new(root.join("blobs").join("sha256"));
-        let state = State { connection, durability: Durability::Unsynced, unsynced: Vec::new() };
+        let identity = place::identity(&path);
+        let state = State { connection, identity, durability: Durability::Unsynced, unsynced: Vec::new() };
         Ok(Self { inner: Arc::new(Inner { root, path, blobs, state: Mutex::new(state) }) })
     }
 
@@ -114,6 +117,9 @@ impl Store {
         durability: Durability,
         act: impl FnOnce(&Connection, &RefCell<Vec<PathBuf>>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        if place::identity(&self.inner.path) != state.identity {
+            return Err(StoreError::Moved { path: self.inner.path.clone() });
+        }
         if state.durability != durability {
             // SQLite takes this only between transactions.
             state.connection.execute_batch(match durability {

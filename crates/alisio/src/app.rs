@@ -138,6 +138,22 @@ impl App {
         self.global.db.clone().unwrap_or_else(|| self.dirs.database())
     }
 
+    /// Alisio's own files and folders: configuration, trust, and the database with what lies beside it.
+    fn own_paths(&self) -> Result<Vec<PathBuf>, CommandError> {
+        let database = std::path::absolute(self.database())?;
+        let beside = |ending: &str| {
+            let mut path = database.clone().into_os_string();
+            path.push(ending);
+            PathBuf::from(path)
+        };
+        let root = database.parent().unwrap_or(Path::new("/"));
+        let folders = ["blobs", "locks", "outputs", "run"].map(|name| root.join(name));
+        let mut own = vec![self.dirs.config_home.clone(), self.dirs.state_home.clone()];
+        own.extend([beside(""), beside("-wal"), beside("-shm")]);
+        own.extend(folders);
+        Ok(own)
+    }
+
     /// Makes the model service that the configuration names.
     pub fn provider(&self, config: &config::Config) -> Result<OpenAiCompatible, CommandError> {
         OpenAiCompatible::new(self.provider_settings(&config.provider)?).map_err(CommandError::usage)
@@ -269,6 +285,10 @@ impl App {
             }
         }
         workspace = workspace.with_read_only(spill_folder).map_err(CommandError::failed)?;
+        // The model must not write what decides about it, wherever the workspace lies.
+        for own in self.own_paths()? {
+            workspace = workspace.guarding(&own);
+        }
         let instructions = self.instructions(config);
         let tools = tools(workspace, authority, instructions.clone())?;
         Ok(Engine {

@@ -152,7 +152,7 @@ pub struct Permissions {
     /// Rules out writes, programs, the network and every path outside the workspace, whatever else is given.
     #[arg(long, help_heading = "Permissions")]
     pub read_only: bool,
-    /// Opens another directory to the tools, for this run.
+    /// Opens other directories to the tools, for this run; it takes every word up to the next flag.
     #[arg(long, value_name = "DIR", num_args = 1.., help_heading = "Permissions")]
     pub add_dir: Vec<PathBuf>,
     /// Works even though the workspace is the home directory or `/`.
@@ -177,7 +177,7 @@ pub struct Permissions {
     /// Stops after this much active time, as `90s`, `5m` or `1h30m`; a bare number counts seconds.
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Limits")]
     pub timeout: Option<Duration>,
-    /// Shows an image to the model (PNG, JPEG, GIF or WebP; at most 4, 5 MB each).
+    /// Shows an image to the model (PNG, JPEG, GIF or WebP; at most four images, 5 MB each).
     #[arg(long, value_name = "FILE")]
     pub attach: Vec<PathBuf>,
 }

@@ -139,15 +139,17 @@ fn summary(
         None => "tokens not reported".to_owned(),
     };
     let head = match store.ledger_head() {
-        Ok(head) => format!("ledger {}:{:.16}", head.seq, head.hash.to_string()),
-        Err(error) => format!("ledger unreadable: {error}"),
+        Ok(head) if head.seq == 0 => String::new(),
+        Ok(head) => format!(" · ledger {}:{:.16}", head.seq, head.hash.to_string()),
+        Err(error) => format!(" · ledger unreadable: {error}"),
     };
-    lines.push(format!("{tokens} · {} · {head}", span(outcome.active_ms)));
+    lines.push(format!("{tokens} · {}{head}", span(outcome.active_ms)));
     let how = match outcome.status {
         RunStatus::TurnsExceeded => "the turns are used up; go on with",
         _ => "go on with",
     };
-    lines.push(format!("session {session} · {how} `alisio resume {session} \"…\"`"));
+    // The id stands once, so that the line fits a terminal.
+    lines.push(format!("{how}: alisio resume {session} \"…\""));
     lines
 }
 

@@ -29,6 +29,8 @@ pub struct CommandError {
     pub error: String,
     /// What to do next, a line each.
     pub hints: Vec<String>,
+    /// Whether it is only that nobody reads the output any more; then nothing is said.
+    pub reader_left: bool,
 }
 
 impl CommandError {
@@ -43,7 +45,7 @@ impl CommandError {
     }
 
     fn new(exit: Exit, error: impl fmt::Display) -> Self {
-        Self { exit, error: error.to_string(), hints: Vec::new() }
+        Self { exit, error: error.to_string(), hints: Vec::new(), reader_left: false }
     }
 
     /// Adds a line on what to do next.
@@ -78,6 +80,7 @@ impl From<alisio_store::StoreError> for CommandError {
 
 impl From<std::io::Error> for CommandError {
     fn from(error: std::io::Error) -> Self {
-        Self::failed(error)
+        let reader_left = error.kind() == std::io::ErrorKind::BrokenPipe;
+        Self { reader_left, ..Self::failed(error) }
     }
 }

@@ -27,7 +27,9 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     match dispatch(cli) {
         Ok(exit) => ExitCode::from(exit as u8),
-        Err(CommandError { exit, error, hints }) => {
+        // Whoever read the output (`head`, a pager) has seen enough: nothing to tell.
+        Err(CommandError { reader_left: true, exit, .. }) => ExitCode::from(exit as u8),
+        Err(CommandError { exit, error, hints, .. }) => {
             let mut err = anstream::stderr();
             // Where even standard error is gone the exit code has to do.
             let _ = writeln!(err, "\x1b[31merror\x1b[0m: {}", output::harmless(&error));

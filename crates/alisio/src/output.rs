@@ -14,7 +14,7 @@ use alisio_protocol::Event;
 
 pub use harmless::harmless;
 pub use json::JsonLines;
-pub use text::{Terminal, Text, span, summarize};
+pub use text::{Terminal, Text, count, span, summarize};
 
 /// Shows the events of a run.
 pub trait Surface {

@@ -8,7 +8,7 @@ use alisio_protocol::{CallId, Effect, EffectSet, Sha256, VerdictSource};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::bench::{judge, policy, subject};
+use crate::bench::{judge, judge_at, policy, subject};
 
 const COMMANDS: [&str; 8] = [
     "git status",
@@ -306,4 +306,25 @@ fn refusals_in_words() {
     refused: no rule is about it, and the default is ask, and nobody can answer in this run
     remedy for the person running Alisio: allow it in the permission policy, or run it where a person can answer
     ");
+}
+
+/// A rule that limits or confines is not slipped past by a spelling for which it lets nothing through itself.
+#[test]
+fn limits_and_sandboxes_are_not_slipped() {
+    let with = |rule: Value| policy(&json!({"rules": [{"tool": "bash", "action": "allow"}, rule]}));
+    let limited = with(
+        json!({"tool": "bash", "pattern": "curl *", "action": "rate_limit", "limit": {"count": 1, "windowMs": 1000}}),
+    );
+    for spelling in ["curl a", "/usr/bin/curl a", "curl a > f", "'curl' a", "ls; curl a"] {
+        let mut uses = RecordedUses::default();
+        let first = judge_at(&limited, "bash", &subject("bash", spelling), 0, &uses);
+        assert_eq!(first.outcome, Outcome::Allow, "{spelling}: {}", first.reason);
+        uses.record(&first.uses, 0);
+        let second = judge_at(&limited, "bash", &subject("bash", spelling), 1, &uses);
+        assert_eq!(second.outcome, Outcome::Deny, "{spelling}: {}", second.reason);
+    }
+    let confined = with(json!({"tool": "bash", "pattern": "make*", "action": "sandbox"}));
+    for spelling in ["make", "/usr/bin/make", "make > f", "ls; make"] {
+        assert_eq!(judge(&confined, "bash", spelling).outcome, Outcome::Ask, "{spelling}");
+    }
 }

@@ -172,7 +172,7 @@ pub(super) fn judge(case: &mut Case<'_>) -> Option<Verdict> {
                 Err(why) => case.unknown(why),
             }
         }
-        "openssl" | "docker" | "kubectl" if case.is(&["version"]) && case.name == "openssl" => case.read(),
+        "openssl" if case.is(&["version"]) => case.read(),
         "readelf" | "size" | "nm" | "objdump" => case.table(&BINARY),
         _ => return None,
     })

@@ -197,7 +197,7 @@ impl Script<'_> {
                 for c in self.chars.by_ref() {
                     match c {
                         '\\' => backslashes += 1,
-                        '\n' if backslashes % 2 == 0 => break,
+                        '\n' if backslashes.is_multiple_of(2) => break,
                         _ => backslashes = 0,
                     }
                 }

@@ -16,7 +16,9 @@ pub fn run(app: &App) -> Result<Exit, CommandError> {
     report.fact("alisio", env!("CARGO_PKG_VERSION"))?;
     report.fact("platform", &format!("{} {}", std::env::consts::OS, std::env::consts::ARCH))?;
     report.fact("workspace", &app.workspace.display().to_string())?;
-    report.fact("configuration", &app.dirs.config_file().display().to_string())?;
+    let file = app.dirs.config_file();
+    let there = if file.exists() { "" } else { " (not there yet)" };
+    report.fact("configuration", &format!("{}{there}", file.display()))?;
     state(app, &mut report)?;
     match find_program(app, "git") {
         Some(path) => report.fact("git", &path.display().to_string())?,
@@ -68,7 +70,10 @@ fn provider(app: &App, report: &mut Report, config: &config::Config) -> Result<(
             let found = services::find(&app.env);
             let hint = match found.first() {
                 Some(service) => format!("run `alisio setup`: {} was found", service.name),
-                None => format!("run `alisio setup`; found nothing yet at {}", services::looked_at()),
+                None => {
+                    "run `alisio setup` once there is a key in the environment or a server on this machine"
+                        .to_owned()
+                }
             };
             report.problem("model", "none is configured", &hint)?;
         }

@@ -34,7 +34,12 @@ pub enum Target {
 
 /// Runs the command.
 pub fn run(app: &App, args: RunArgs) -> Result<Exit, CommandError> {
-    let prompt = prompt_text(args.prompt.as_deref())?;
+    let prompt = prompt_text(args.prompt.as_deref()).map_err(|error| {
+        if args.prompt.is_none() && !args.permissions.add_dir.is_empty() {
+            return error.hint("--add-dir takes every word up to the next flag: put the prompt before it");
+        }
+        error
+    })?;
     let target = if args.continue_latest { Target::Latest } else { Target::New };
     work(app, target, prompt, &args.permissions)
 }
@@ -213,7 +218,9 @@ pub fn prompt_text(argument: Option<&str>) -> Result<String, CommandError> {
         }
     };
     if text.trim().is_empty() {
-        return Err(CommandError::usage("the prompt is empty"));
+        let where_from = if argument.is_some_and(|text| text != "-") { "" } else { " on standard input" };
+        return Err(CommandError::usage(format!("the prompt is empty{where_from}"))
+            .hint("write it as an argument: `alisio run \"what does this repository do?\"`, or pipe it in"));
     }
     Ok(text)
 }

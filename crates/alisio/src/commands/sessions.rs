@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::app::{App, confirm};
 use crate::args::SessionsCommand;
 use crate::error::{CommandError, Exit};
-use crate::output::{harmless, summarize};
+use crate::output::{count, harmless, summarize};
 
 /// Runs the command.
 pub fn run(app: &App, command: SessionsCommand) -> Result<Exit, CommandError> {
@@ -55,7 +55,7 @@ fn list(app: &App, store: &Store, limit: usize, offset: usize, all: bool) -> Res
     }
     for session in sessions {
         let status = session.status.map_or("empty", RunStatus::as_str);
-        let updated = session.updated_at.get(..16).unwrap_or(&session.updated_at).replace('T', " ");
+        let updated = session.updated_at.get(..16).unwrap_or(&session.updated_at).replace('T', " ") + "Z";
         let title = harmless(&session.title);
         write!(out, "{}  {updated}  {status:<14} {title}", session.id)?;
         if all {
@@ -82,7 +82,7 @@ pub fn state_lines(store: &Store, id: &SessionId) -> Result<Vec<String>, Command
         return Ok(lines);
     }
     let view = store.view(id)?;
-    lines.push(format!("  {} messages", view.messages.len()));
+    lines.push(format!("  {}", count(view.messages.len() as u64, "message")));
     for repair in &view.repairs {
         lines.push(format!("  note: {}", harmless(repair)));
     }
@@ -120,7 +120,7 @@ fn show(app: &App, store: &Store, id: &SessionId) -> Result<Exit, CommandError> 
                 let text = user.display.as_ref().unwrap_or(&user.text);
                 writeln!(out, "\x1b[1m> {}\x1b[0m", harmless(text))?;
                 if !user.attachments.is_empty() {
-                    writeln!(out, "  [{} images]", user.attachments.len())?;
+                    writeln!(out, "  [{}]", count(user.attachments.len() as u64, "image"))?;
                 }
             }
             Message::Assistant(answer) => {
@@ -141,7 +141,8 @@ fn show(app: &App, store: &Store, id: &SessionId) -> Result<Exit, CommandError> 
                 if n_more > 0 {
                     writeln!(
                         out,
-                        "\x1b[2m  {mark} … {n_more} more lines (`alisio sessions export {id}`)\x1b[0m"
+                        "\x1b[2m  {mark} … {} (`alisio sessions export {id}`)\x1b[0m",
+                        count(n_more as u64, "more line")
                     )?;
                 }
             }
@@ -153,7 +154,7 @@ fn show(app: &App, store: &Store, id: &SessionId) -> Result<Exit, CommandError> 
 fn delete(store: &Store, sessions: &[String], yes: bool) -> Result<Exit, CommandError> {
     let ids = sessions.iter().map(|prefix| store.find(prefix)).collect::<Result<Vec<_>, _>>()?;
     if !yes {
-        let question = format!("delete the contents of {} sessions for good?", ids.len());
+        let question = format!("delete the contents of {} for good?", count(ids.len() as u64, "session"));
         if !std::io::stdin().is_terminal() {
             return Err(CommandError::usage("deleting asks first, and nobody can answer").hint("pass --yes"));
         }
@@ -190,8 +191,8 @@ fn recover(store: &Store, id: &SessionId, acknowledge: bool) -> Result<Exit, Com
     let closed = writer.acknowledge_uncertain(&Clock::System.stamp())?;
     writeln!(
         out,
-        "closed {} calls as uncertain; nothing was checked, finished or undone. Go on with: alisio resume {id} \"…\"",
-        closed.len()
+        "closed {} as uncertain; nothing was checked, finished or undone. Go on with: alisio resume {id} \"…\"",
+        count(closed.len() as u64, "call")
     )?;
     Ok(Exit::Done)
 }
@@ -201,12 +202,12 @@ fn gc(store: &Store, older_than_days: Option<u32>) -> Result<Exit, CommandError>
     let removed = store.gc(&Clock::System.stamp(), keep_for)?;
     writeln!(
         anstream::stdout(),
-        "removed {} sessions, {} stored contents ({} bytes), {} output folders, {} lock files",
-        removed.sessions.len(),
-        removed.blobs,
-        removed.bytes,
-        removed.spill_folders,
-        removed.lock_files
+        "removed {}, {} ({}), {}, {}",
+        count(removed.sessions.len() as u64, "session"),
+        count(removed.blobs, "stored content"),
+        count(removed.bytes, "byte"),
+        count(removed.spill_folders, "output folder"),
+        count(removed.lock_files, "lock file")
     )?;
     Ok(Exit::Done)
 }

@@ -20,15 +20,25 @@ pub fn run(app: &App, args: &SetupArgs) -> Result<Exit, CommandError> {
     let asks = !args.yes && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let service = choose_service(app, args, asks)?;
     let settings = settings(app, &service)?;
-    let provider = OpenAiCompatible::new(settings).map_err(CommandError::usage)?;
+    let provider = OpenAiCompatible::new(settings.clone()).map_err(CommandError::usage)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let models =
         if app.global.model.is_some() { Ok(Vec::new()) } else { runtime.block_on(provider.list_models()) };
     let model = choose_model(app, models.map_err(|error| explain(&service, &error)), asks)?;
     let mut out = anstream::stdout();
+    let mut counts_tokens = false;
     if !args.no_check {
         writeln!(out, "asking {} for one word from {model} …", service.name)?;
-        runtime.block_on(provider.check(&model)).map_err(|error| explain(&service, &error))?;
+        // Most services count tokens while streaming when they are asked to; a few refuse the question.
+        let counting = Settings { stream_usage: true, ..settings };
+        let counting = OpenAiCompatible::new(counting).map_err(CommandError::usage)?;
+        let answer = runtime.block_on(counting.check(&model));
+        counts_tokens = answer.is_ok();
+        if answer.as_ref().is_err_and(|error| matches!(error.status, Some(400 | 422))) {
+            runtime.block_on(provider.check(&model)).map_err(|error| explain(&service, &error))?;
+        } else {
+            answer.map_err(|error| explain(&service, &error))?;
+        }
         writeln!(out, "it answers")?;
     }
     let (path, owner) = if args.project {
@@ -36,7 +46,7 @@ pub fn run(app: &App, args: &SetupArgs) -> Result<Exit, CommandError> {
     } else {
         (app.dirs.config_file(), FileOwner::User)
     };
-    config::write(&path, owner, &patch(app, &service, &model)).map_err(CommandError::usage)?;
+    config::write(&path, owner, &patch(app, &service, &model, counts_tokens)).map_err(CommandError::usage)?;
     writeln!(out, "wrote {} (no key is in it)", path.display())?;
     if args.project {
         writeln!(out, "it is read once you trust this directory: alisio trust add")?;
@@ -84,7 +94,8 @@ fn choose_service(app: &App, args: &SetupArgs, asks: bool) -> Result<Service, Co
             let names: Vec<_> =
                 found.iter().map(|service| format!("{} ({})", service.name, service.base_url)).collect();
             let index = choose("which service?", &names, n)?;
-            Ok(found.swap_remove(index))
+            let service = found.swap_remove(index);
+            Ok(Service { api_key_env: key(service.api_key_env.clone()), ..service })
         }
     }
 }
@@ -159,7 +170,7 @@ fn choose(question: &str, options: &[String], n: usize) -> Result<usize, Command
     Err(CommandError::usage("no answer: standard input ended"))
 }
 
-fn patch(app: &App, service: &Service, model: &str) -> Value {
+fn patch(app: &App, service: &Service, model: &str, counts_tokens: bool) -> Value {
     let mut provider = json!({ "baseURL": service.base_url, "model": model });
     match &service.api_key_env {
         Some(variable) => provider["apiKeyEnv"] = json!(variable),
@@ -167,6 +178,9 @@ fn patch(app: &App, service: &Service, model: &str) -> Value {
     }
     if let Some(mode) = app.global.api_mode {
         provider["apiMode"] = json!(format!("{mode:?}").to_lowercase());
+    }
+    if counts_tokens && app.global.api_mode != Some(ApiMode::Responses) {
+        provider["streamUsage"] = json!(true);
     }
     json!({ "provider": provider })
 }
@@ -183,7 +197,9 @@ fn explain(service: &Service, error: &alisio_sdk::ProviderError) -> CommandError
         }
         (Some(401 | 403), None) => explained.hint("the service wants a key: pass --api-key-env NAME"),
         (Some(404), _) => explained.hint("check the address (most end in /v1) and the name of the model"),
-        (None, _) => explained.hint(format!("check that {} can be reached from here", service.base_url)),
+        (None, _) if explained.hints.is_empty() => {
+            explained.hint(format!("check that {} can be reached from here", service.base_url))
+        }
         _ => explained,
     }
 }

@@ -1,7 +1,7 @@
 //! `alisio trust`: which directories may bring their own configuration, agents, skills and plugins.
 
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use alisio_store::trust::{self, Answer, Status};
 use serde_json::json;
@@ -17,10 +17,10 @@ pub fn run(app: &App, command: TrustCommand) -> Result<Exit, CommandError> {
         writeln!(anstream::stderr(), "note: {problem}")?;
     }
     match command {
-        TrustCommand::Add { path, yes } => add(&mut decisions, &app.workspace.join(path), yes),
+        TrustCommand::Add { path, yes } => add(&mut decisions, &below(&app.workspace, &path), yes),
         TrustCommand::List => list(app, &decisions),
         TrustCommand::Revoke { path } => {
-            let path = app.workspace.join(path);
+            let path = below(&app.workspace, &path);
             let forgotten = decisions.revoke(&path).map_err(CommandError::failed)?;
             let mut out = anstream::stdout();
             if !forgotten {
@@ -30,6 +30,11 @@ pub fn run(app: &App, command: TrustCommand) -> Result<Exit, CommandError> {
             Ok(Exit::Done)
         }
     }
+}
+
+/// Joins two paths without leaving a `.` in between, so that they read well.
+fn below(workspace: &Path, path: &Path) -> PathBuf {
+    workspace.join(path).components().collect()
 }
 
 fn add(decisions: &mut trust::Store, path: &Path, yes: bool) -> Result<Exit, CommandError> {
@@ -100,7 +105,8 @@ fn list(app: &App, decisions: &trust::Store) -> Result<Exit, CommandError> {
             Ok(_) => "",
             Err(_) => ", gone",
         };
-        writeln!(out, "{answer}  {}  {}{now}", entry.decided_at, entry.workspace.display())?;
+        let decided = entry.decided_at.get(..16).unwrap_or(&entry.decided_at).replace('T', " ") + "Z";
+        writeln!(out, "{answer:<8}  {decided}  {}{now}", entry.workspace.display())?;
     }
     Ok(Exit::Done)
 }

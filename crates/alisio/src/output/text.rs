@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, IsTerminal, Write};
 
 use alisio_engine::Outcome;
-use alisio_protocol::{CallId, Effect, Event, EventKind};
+use alisio_protocol::{CallId, Effect, Event, EventKind, RetryReason};
 use alisio_store::RunStatus;
 use serde_json::Value;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -13,6 +13,8 @@ use super::{Surface, harmless};
 
 /// Columns where the terminal does not say.
 const DEFAULT_COLUMNS: usize = 100;
+/// Columns of a failed call that stay, so that the reason has room behind them.
+const LEAST_OF_A_CALL: usize = 16;
 
 /// What the terminal at standard error can show.
 #[derive(Clone, Copy, Debug)]
@@ -120,6 +122,7 @@ impl Surface for Text {
                 let line = self.started.remove(id).unwrap_or_else(|| name.clone());
                 if *is_error {
                     let first = preview.lines().next().unwrap_or_default();
+                    let line = one_line(&line, (self.terminal.columns / 2).max(LEAST_OF_A_CALL));
                     self.note(RED, CROSS, &format!("{line} · {first}"))
                 } else {
                     self.note(DIM, BULLET, &format!("{line} · {}", span(*duration_ms)))
@@ -135,12 +138,12 @@ impl Surface for Text {
             }
             EventKind::RequestRetry { attempt, of, reason, after_ms, status } => {
                 let status = status.map_or_else(String::new, |status| format!(" (HTTP {status})"));
-                let reason = format!("{reason:?}");
+                let reason = why_again(*reason);
                 let wait = span(*after_ms);
                 self.note(
                     YELLOW,
                     WAIT,
-                    &format!("{reason}{status}: trying again in {wait} ({attempt} of {of})"),
+                    &format!("{reason}{status}; trying again in {wait} ({attempt} of {of})"),
                 )
             }
             EventKind::TruncationRecovery { attempt, of, .. } => self.note(
@@ -148,9 +151,11 @@ impl Surface for Text {
                 WAIT,
                 &format!("the answer was cut: asking again in smaller steps ({attempt} of {of})"),
             ),
-            EventKind::ContextReduced { messages } => {
-                self.note(YELLOW, WAIT, &format!("shortened {messages} old tool results to make room"))
-            }
+            EventKind::ContextReduced { messages } => self.note(
+                YELLOW,
+                WAIT,
+                &format!("shortened {} to make room", count(u64::from(*messages), "old tool result")),
+            ),
             EventKind::ResponseTruncated { .. } => {
                 self.note(YELLOW, CROSS, "the output limit cut the answer")
             }
@@ -184,6 +189,21 @@ impl Surface for Text {
         }
         self.err.flush()
     }
+}
+
+/// Says why a request is sent again.
+fn why_again(reason: RetryReason) -> &'static str {
+    match reason {
+        RetryReason::FirstTokenTimeout => "the service is silent",
+        RetryReason::RateLimited => "the service asks to slow down",
+        RetryReason::ServerError => "the service has a fault",
+        RetryReason::Connection => "no connection, or it broke",
+    }
+}
+
+/// Writes a number with its noun, in the plural where there is not exactly one.
+pub fn count(n: u64, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 /// Names what a call is about, from its arguments.
@@ -239,6 +259,13 @@ mod tests {
             ("two\nlines", 20, "two lines"),
         ] {
             assert_eq!(one_line(text, columns), cut);
+        }
+    }
+
+    #[test]
+    fn one_thing_is_no_plural() {
+        for (n, text) in [(0, "0 calls"), (1, "1 call"), (2, "2 calls")] {
+            assert_eq!(count(n, "call"), text);
         }
     }
 

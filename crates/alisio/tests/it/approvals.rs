@@ -295,11 +295,13 @@ fn the_ledger_holds_no_contents_no_commands_and_no_secrets() {
 #[test]
 fn the_example_for_embedders_runs() {
     // `cargo test` builds it beside the binary.
-    let example = std::path::Path::new(env!("CARGO_BIN_EXE_alisio")).with_file_name("examples/human_in_the_loop");
+    let example =
+        std::path::Path::new(env!("CARGO_BIN_EXE_alisio")).with_file_name("examples/human_in_the_loop");
     let ran = std::process::Command::new(example).output().expect("the example is built");
     let said = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success(), "{said}");
-    for words in ["shell: pip install requests", "shell: echo 'print(42)'", "Done with the standard library."] {
+    for words in ["shell: pip install requests", "shell: echo 'print(42)'", "Done with the standard library."]
+    {
         assert!(said.contains(words), "{words}: {said}");
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::rig::Rig;
+use crate::rig::{Rig, finish, until};
 
 #[test]
 fn a_home_that_cannot_be_written() {
@@ -119,4 +119,29 @@ fn a_broad_workspace_is_warned_about_and_confirmed() {
         .says(&["--allow-broad-workspace"]);
     rig.alisio(&["--cwd", home, "run", "--allow-write", "--allow-broad-workspace", "hello"]).expect(0);
     assert_eq!(rig.server.request_count(), 2);
+}
+
+#[test]
+fn the_model_cannot_write_what_decides_about_it() {
+    let write = |path: &str| json!({"name": "write_file", "arguments": {"path": path, "content": "{}", "expectedHash": null}});
+    let calls = [write("state/trust.json"), write("config/policy.json"), write("elsewhere.json")];
+    let rig = Rig::new(json!([{"calls": calls}, {"text": "ok"}]));
+    let above = rig.path("");
+    let above = above.to_str().expect("text").trim_end_matches('/');
+    rig.alisio(&["run", "--cwd", above, "--allow-write", "--allow-broad-workspace", "go"]);
+    let results = rig.results();
+    assert!(
+        results[0].contains("refused (read-only)") && results[1].contains("refused (read-only)"),
+        "{results:?}"
+    );
+    assert!(rig.path("elsewhere.json").exists() && !rig.path("state/trust.json").exists(), "{results:?}");
+}
+
+#[test]
+fn a_database_that_is_taken_away_while_a_run_uses_it_is_told() {
+    let rig = Rig::new(json!([{"delayMs": 1500, "text": "late"}]));
+    let child = rig.command(&["run", "go"]).spawn().expect("the binary starts");
+    until("the run has begun", || rig.server.request_count() > 0);
+    fs::rename(rig.database(), rig.database().with_extension("gone")).expect("it moves");
+    finish(child).expect(1).says(&["was moved, removed or replaced"]);
 }
