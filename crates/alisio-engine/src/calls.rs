@@ -146,7 +146,8 @@ impl Calls<'_> {
                 && denial.answerable
             {
                 let Denial { basis, remedy, .. } = denial;
-                round.refused.push(format!("{}: {}; {remedy}", call.name, basis.reason));
+                let remedy = if remedy.is_empty() { String::new() } else { format!("; {remedy}") };
+                round.refused.push(format!("{}: {}{remedy}", call.name, basis.reason));
             }
             running.push(self.finish(call, admitted));
         }

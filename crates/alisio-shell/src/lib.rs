@@ -1,8 +1,8 @@
 //! Reads a command line as bash does and says what each part would do: programs, files written, hosts, or "unknown".
 //!
-//! A strict parser of its own ([`syntax`]) turns the text into a tree. It follows bash exactly for what it accepts and
+//! A strict parser of its own (`syntax`) turns the text into a tree. It follows bash exactly for what it accepts and
 //! stops at everything else: an error-tolerant grammar would guess, and here a guess is a hole. Each simple command is
-//! then judged by the table of its program ([`programs`]). A program, an option or a construct that is in no table is
+//! then judged by the table of its program (`programs`). A program, an option or a construct that is in no table is
 //! unknown, so the default is always the stricter side.
 //!
 //! Deliberately absent: files, clock, environment. The same text gives the same answer on every machine and day, which

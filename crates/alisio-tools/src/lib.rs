@@ -2,7 +2,7 @@
 //!
 //! A tool reads its input, resolves its paths and says what the call would do; it never decides whether that may
 //! happen. What runs is the value that was shown to the gate. Files are touched only through
-//! [`Workspace`](alisio_host::workspace::Workspace).
+//! [`Workspace`].
 
 mod call;
 mod command;

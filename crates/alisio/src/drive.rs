@@ -133,7 +133,10 @@ fn summary(
     }
     let tokens = match outcome.usage {
         Some(usage) => {
-            let cached = usage.cached_input.map_or_else(String::new, |cached| format!(" ({cached} cached)"));
+            let cached = usage
+                .cached_input
+                .filter(|n| *n > 0)
+                .map_or_else(String::new, |cached| format!(" ({cached} cached)"));
             format!("{} tokens in{cached}, {} out", usage.input, usage.output)
         }
         None => "tokens not reported".to_owned(),

@@ -4,13 +4,13 @@ use std::io::Write;
 use std::sync::Arc;
 
 use alisio_host::workspace::Workspace;
-use alisio_policy::{Authority, offers_tool};
+use alisio_policy::{Answering, Authority, offers_tool};
 use alisio_protocol::ToolSpec;
 use alisio_sdk::Tool;
 use serde_json::{Value, json};
 
 use crate::app::{Agent, App, tools};
-use crate::args::ToolsArgs;
+use crate::args::{ApprovalsMode, ToolsArgs};
 use crate::error::{CommandError, Exit};
 
 /// Runs the command.
@@ -18,7 +18,10 @@ pub fn run(app: &App, args: &ToolsArgs) -> Result<Exit, CommandError> {
     let loaded = app.configuration(&args.permissions)?.loaded;
     let config = &loaded.config;
     let agent = Agent::resolve(args.permissions.agent.as_deref(), &config.agents.active)?;
-    let authority = app.authority(&args.permissions, &loaded, agent)?;
+    let mut authority = app.authority(&args.permissions, &loaded, agent)?;
+    if args.permissions.approvals.is_some_and(|mode| mode != ApprovalsMode::Deny) {
+        authority.answering = Answering::Person;
+    }
     let workspace = Workspace::open(&app.workspace).map_err(CommandError::usage)?;
     let tools = tools(workspace, &authority, app.instructions(config))?;
     let mut out = anstream::stdout().lock();
@@ -43,9 +46,16 @@ pub fn run(app: &App, args: &ToolsArgs) -> Result<Exit, CommandError> {
     Ok(Exit::Done)
 }
 
-/// What becomes of a tool in a run: it can be called, or the model does not hear of it.
+/// What becomes of a tool in a run: it can be called, a person is asked first, or the model does not hear of it.
 fn state(authority: &Authority, spec: &ToolSpec) -> &'static str {
-    if offers_tool(authority, &spec.name, spec.effect) { "enabled" } else { "disabled" }
+    let alone = Authority { answering: Answering::Nobody, ..authority.clone() };
+    if offers_tool(&alone, &spec.name, spec.effect) {
+        "enabled"
+    } else if offers_tool(authority, &spec.name, spec.effect) {
+        "asks"
+    } else {
+        "disabled"
+    }
 }
 
 /// The page of the documentation.

@@ -130,7 +130,9 @@ impl Surface for Text {
             }
             EventKind::ApprovalRequested { name, request_id, reason, .. } => {
                 self.note(YELLOW, WAIT, &format!("{name} waits for approval: {reason}"))?;
-                let answer = format!("  alisio approvals resolve {request_id} once|always|reject");
+                let answer = format!(
+                    "  see it: alisio approvals list\n  answer: alisio approvals resolve {request_id} once|always|reject"
+                );
                 writeln!(self.err, "{DIM}{answer}\x1b[0m")
             }
             EventKind::ApprovalResolved { name, resolution, .. } => {

@@ -53,12 +53,30 @@ fn setup_verifies_and_writes_no_key() {
     assert!(rig.server.requests().iter().any(|request| request.method == "POST"), "a real request");
     let text = fs::read_to_string(rig.config_file()).expect("it was written");
     let file: Value = serde_json::from_str(&text).expect("it is JSON");
-    assert_eq!(file["provider"], json!({"baseURL": url, "model": "scripted", "apiKeyEnv": "MY_KEY"}));
+    assert_eq!(
+        file["provider"],
+        json!({"baseURL": url, "model": "scripted", "apiKeyEnv": "MY_KEY", "streamUsage": true})
+    );
     assert_eq!(file["limits"]["maxTurns"], 7, "what was there stays");
     assert!(!text.contains("sk-secret"));
     // What it wrote is enough to work.
     let mut command = rig.command(&["run", "hello"]);
-    finish(command.env("MY_KEY", "sk-secret").spawn().expect("the binary starts")).expect(0).prints(&["ok"]);
+    finish(command.env("MY_KEY", "sk-secret").spawn().expect("the binary starts"))
+        .expect(0)
+        .prints(&["ok"])
+        .says(&["100 tokens in, 10 out"]);
+}
+
+/// A service that refuses the question for token counts is used without it.
+#[test]
+fn setup_does_without_token_counts_where_they_are_refused() {
+    let rig = Rig::new(json!([
+        {"expect": {"bodyLacks": ["include_usage"]}, "text": "ok", "repeat": 2}
+    ]));
+    setup(&rig, &["--base-url", &rig.server.base_url(), "--no-key"], None).expect(0).prints(&["it answers"]);
+    let text = fs::read_to_string(rig.config_file()).expect("it was written");
+    let file: Value = serde_json::from_str(&text).expect("it is JSON");
+    assert_eq!(file["provider"].get("streamUsage"), None);
 }
 
 #[test]
@@ -118,7 +136,7 @@ fn setup_explains_what_fails_and_writes_nothing() {
             vec!["--base-url".into(), closed.clone(), "--no-key".into()],
             None,
             1,
-            &["can be reached"],
+            &["is the server running"],
         ),
         (
             &several,
@@ -175,10 +193,50 @@ fn doctor_names_what_is_missing() {
 }
 
 #[test]
+fn tools_say_what_the_flags_make_of_them() {
+    let rig = Rig::saying("");
+    for (flags, state) in [
+        (&[][..], "disabled"),
+        (&["--allow-write"], "enabled"),
+        (&["--mode", "auto"], "enabled"),
+        (&["--approvals", "deny"], "disabled"),
+        (&["--approvals", "wait"], "asks"),
+        (&["--approvals", "wait", "--allow-write"], "enabled"),
+        (&["--approvals", "wait", "--read-only"], "disabled"),
+    ] {
+        let listed = rig.alisio(&[&["tools", "--json"][..], flags].concat()).expect(0).stdout;
+        let tools = listed.lines().map(|line| serde_json::from_str::<Value>(line).expect("it is JSON"));
+        let states: Vec<_> =
+            tools.filter(|tool| tool["name"] == "write_file").map(|tool| tool["state"].clone()).collect();
+        assert_eq!(states, [json!(state)], "{flags:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_told_nothing() {
+    let rig = Rig::saying("");
+    let mut child = rig.command(&["config", "schema"]).spawn().expect("the binary starts");
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().expect("it ends");
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
+}
+
+#[test]
 fn help_manual_and_completions_name_every_command() {
     let rig = Rig::saying("");
-    let commands =
-        ["run", "resume", "demo", "setup", "doctor", "sessions", "trust", "config", "context", "completions"];
+    let commands = [
+        "run",
+        "resume",
+        "demo",
+        "setup",
+        "doctor",
+        "tools",
+        "sessions",
+        "trust",
+        "config",
+        "context",
+        "completions",
+    ];
     let mut texts: Vec<_> = ["bash", "zsh", "fish"]
         .iter()
         .map(|shell| rig.alisio(&["completions", shell]).expect(0).stdout)

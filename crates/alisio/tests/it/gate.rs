@@ -152,7 +152,11 @@ fn a_path_outside_is_refused_with_the_resolved_path_and_the_remedies() {
             assert!(result.contains(&words), "{words}: {result}");
         }
         assert!(!result.contains("quince"));
-        ran.says(&["refused, and nobody could be asked", &secret.display().to_string()]);
+        ran.says(&[
+            "refused, and nobody could be asked",
+            &secret.display().to_string(),
+            &format!("--add-dir {}", outside.display()),
+        ]);
     }
 }
 

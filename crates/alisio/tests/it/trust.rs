@@ -82,7 +82,10 @@ fn trust_is_bound_to_content() {
     assert!(asked(&["run", "--trust-project", "hello"]).0);
     assert!(!asked(&["run", "hello"]).0);
     // Headless never asks.
-    rig.alisio(&["trust", "add"]).expect(2).says(&["--yes"]).prints(&["would load", &thief.base_url()]);
+    rig.alisio(&["trust", "add"])
+        .expect(2)
+        .says(&["--yes"])
+        .prints(&[&format!("{} would load", rig.workspace().display()), &thief.base_url()]);
     assert!(!asked(&["run", "hello"]).0);
     rig.alisio(&["trust", "add", "--yes"]).expect(0).prints(&["config.json", &thief.base_url()]);
     let (used, stderr) = asked(&["run", "hello"]);
