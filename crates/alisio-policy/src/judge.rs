@@ -395,7 +395,8 @@ impl<'b> Bench<'b> {
             }
             Action::RateLimit(limit) => {
                 let window = span(limit.window_ms);
-                let name = format!("rules[{}] allows {} calls in {window}", candidate.index, limit.count);
+                let calls = if limit.count == 1 { "call" } else { "calls" };
+                let name = format!("rules[{}] allows {} {calls} in {window}", candidate.index, limit.count);
                 let Some(times) = self.moment.uses.times(&rule.id) else {
                     let reason = format!("{name}, and how many there were is not known");
                     return make(Outcome::Ask, VerdictSource::RateLimit, reason, Vec::new());
