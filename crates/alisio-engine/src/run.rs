@@ -557,6 +557,8 @@ impl Run<'_> {
             text.push_str(&format!(" (sent {attempts} times)"));
         }
         if !error.hint.is_empty() {
+            // A service's own words may end a sentence; the hint goes on with it.
+            text.truncate(text.trim_end_matches('.').len());
             text.push_str("; ");
             text.push_str(&error.hint);
         }

@@ -293,7 +293,7 @@ pub(crate) fn from_transport(error: reqwest::Error, host: &str, begun: bool) -> 
             return hinted(
                 Kind::Rejected,
                 format!("the certificate of `{host}` is not trusted: {}", quoted(reason.to_string())),
-                "give the authority that signed it by `caBundle` or `SSL_CERT_FILE`, if you trust it",
+                "if you trust the authority that signed it, name its certificate in the variable `SSL_CERT_FILE`",
             );
         }
         causes.push(error.to_string());

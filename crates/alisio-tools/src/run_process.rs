@@ -19,6 +19,7 @@ struct Input {
     /// The program: a name that is searched in PATH, or a path (relative ones count from `cwd`).
     command: String,
     /// Its arguments, passed as they are: nothing is expanded.
+    #[serde(default)]
     args: Vec<String>,
     /// The working directory; the workspace when left out.
     cwd: Option<String>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// An agent harness that asks first: every effect passes one gate.
+/// A coding agent for the command line; whatever it does to your machine passes one gate.
 #[derive(Debug, Parser)]
 #[command(
     name = "alisio",

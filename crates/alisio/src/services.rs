@@ -60,9 +60,33 @@ pub fn find(env: &Env) -> Vec<Service> {
     found
 }
 
+/// Says which variable holds the key of a service that people usually have.
+pub fn key_of(base_url: &str) -> Option<&'static str> {
+    let base_url = base_url.trim_end_matches('/');
+    KEYS.iter().find(|(.., address)| *address == base_url).map(|(variable, ..)| *variable)
+}
+
 /// Says which variables and ports were looked at.
 pub fn looked_at() -> String {
     let keys: Vec<_> = KEYS.iter().map(|(variable, ..)| *variable).collect();
     let ports: Vec<_> = PORTS.iter().map(|(port, _)| port.to_string()).collect();
     format!("the variables {} and the local ports {}", keys.join(", "), ports.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_service_gets_its_own_key() {
+        for (base_url, variable) in [
+            ("https://api.openai.com/v1", Some("OPENAI_API_KEY")),
+            ("https://api.groq.com/openai/v1", Some("GROQ_API_KEY")),
+            ("https://api.groq.com/openai/v1/", Some("GROQ_API_KEY")),
+            ("https://api.groq.com.example.invalid/openai/v1", None),
+            ("http://127.0.0.1:9000/v1", None),
+        ] {
+            assert_eq!(key_of(base_url), variable, "{base_url}");
+        }
+    }
 }

@@ -35,7 +35,9 @@ async fn an_effect_without_its_flag_is_not_offered_and_a_call_of_it_is_refused()
     assert_eq!(told.outcome().status, RunStatus::Completed);
     assert_eq!(
         told.outcome().refused,
-        ["save: the write effect needs approval and nobody can answer in this run"]
+        [
+            "save: the write effect needs approval and nobody can answer in this run; run again with --allow-write"
+        ]
     );
 }
 

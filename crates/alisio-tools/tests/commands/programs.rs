@@ -34,6 +34,7 @@ pub(crate) fn results_tell_what_happened() {
             "exit code 0\nstdout:\na\u{2400}b\u{FFFD}c\n[bytes that are not UTF-8 are shown as \u{FFFD}, NUL as \u{2400}]".to_owned(),
             false,
         ),
+        ("run_process", json!({"command": "true"}), "exit code 0\n(no output)".to_owned(), false),
         ("run_process", json!({"command": "printf", "args": ["%s|", "a b", "$HOME", ""]}), "exit code 0\nstdout:\na b|$HOME||".to_owned(), false),
         (
             "run_process",
@@ -72,7 +73,7 @@ pub(crate) fn inputs_are_strict() {
         ("shell", json!({"command": "true", "cwd": "nowhere"}), "`cwd`: `nowhere` can't be entered"),
         ("shell", json!({"command": "true", "cwd": "/etc/passwd"}), "is not a directory"),
         ("shell", json!({"command": "x".repeat(1 << 20)}), "longer than 1 MiB"),
-        ("run_process", json!({"command": "true"}), "missing field `args`"),
+        ("run_process", json!({"command": "true", "args": "-x"}), "expected a sequence"),
         ("run_process", json!({"command": "", "args": []}), "`command` is empty"),
         ("git_status", json!({"path": "."}), "unknown field `path`"),
         ("git_diff", json!({"path": "../x"}), "without `..`"),

@@ -47,7 +47,10 @@ fn changing_any_field_between_consent_and_execution_is_refused() {
         other[field] = changed;
         let result = bench.run(prepare(&other), consent);
         let text = result.text_projection();
-        assert!(result.is_error && text.contains("changed after it was decided on"), "{tool}.{field}: {text}");
+        assert!(
+            result.is_error && text.contains("changed after it was decided on"),
+            "{tool}.{field}: {text}"
+        );
     }
     for name in ["a.txt", "b.txt"] {
         assert_eq!(bench.read(name), b"one\ntwo\n", "{name}");

@@ -17,7 +17,15 @@ pub fn run(app: &App, args: ResumeArgs) -> Result<Exit, CommandError> {
     }
     let store = app.store()?;
     let id = match &args.session {
-        Some(prefix) => store.find(prefix)?,
+        Some(prefix) => store.find(prefix).map_err(|error| {
+            let error = CommandError::from(error);
+            // No id holds a blank, so this was meant as a prompt.
+            if prefix.contains(char::is_whitespace) {
+                return error
+                    .hint("go on with the newest session of this directory: `alisio run --continue PROMPT`");
+            }
+            error
+        })?,
         None => store.latest(&app.workspace)?.ok_or_else(|| {
             CommandError::usage(format!("no session of `{}` is kept", app.workspace.display()))
                 .hint("begin one with `alisio run PROMPT`")

@@ -62,7 +62,9 @@ fn choose_service(app: &App, args: &SetupArgs, asks: bool) -> Result<Service, Co
     let key =
         |fallback: Option<String>| if args.no_key { None } else { args.api_key_env.clone().or(fallback) };
     if let Some(base_url) = &app.global.base_url {
-        let fallback = app.env.get("OPENAI_API_KEY").map(|_| "OPENAI_API_KEY".to_owned());
+        // The key of one service must not go to another.
+        let variable = services::key_of(base_url).unwrap_or("OPENAI_API_KEY");
+        let fallback = app.env.get(variable).map(|_| variable.to_owned());
         return Ok(Service {
             name: base_url.clone(),
             base_url: base_url.clone(),
@@ -188,7 +190,8 @@ fn patch(app: &App, service: &Service, model: &str, counts_tokens: bool) -> Valu
 /// Says what a failed request most likely means.
 fn explain(service: &Service, error: &alisio_sdk::ProviderError) -> CommandError {
     let mut explained = CommandError::failed(format!("{} could not be used: {error}", service.name));
-    if !error.hint.is_empty() {
+    // Here the name of the variable is known, so the general hint would say the same with fewer words.
+    if !error.hint.is_empty() && !matches!(error.status, Some(401 | 403)) {
         explained = explained.hint(error.hint.clone());
     }
     match (error.status, &service.api_key_env) {

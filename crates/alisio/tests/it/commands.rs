@@ -255,3 +255,10 @@ fn help_manual_and_completions_name_every_command() {
     rig.alisio(&["--version"]).expect(0).prints(&[env!("CARGO_PKG_VERSION")]);
     assert!(!rig.path("state").exists(), "none of these makes state");
 }
+
+#[test]
+fn the_page_about_tools_is_what_the_tools_say() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tools.md"));
+    let made = Rig::saying("").alisio(&["tools", "--markdown"]).expect(0).stdout;
+    assert_eq!(page.expect("the page is there"), made, "run `alisio tools --markdown > docs/tools.md`");
+}

@@ -37,6 +37,7 @@ fn a_prompt_from_the_command_line_or_standard_input() {
         (&["run", ""], b"", "the prompt is empty"),
         (&["run", "--add-dir", "/", "mend it"], b"", "put the prompt before it"),
         (&["run"], b"caf\xe9", "not UTF-8"),
+        (&["resume", "mend the test"], b"", "alisio run --continue"),
     ] {
         rig.piped(args, input).expect(2).says(&[words]);
     }
