@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use alisio_policy::{Authority, Issuer};
 use alisio_protocol::{
-    AssistantMessage, CallId, Event, EventKind, FailureCode, Message, RunId, TimeoutInfo, TimeoutKind,
-    ToolSpec, TruncationInfo, TruncationReason, Usage, UserMessage,
+    AssistantMessage, CallId, Event, EventKind, FailureCode, Message, RunId, SessionId, TimeoutInfo,
+    TimeoutKind, ToolSpec, TruncationInfo, TruncationReason, Usage, UserMessage,
 };
 use alisio_sdk::{InstructionSource, ModelRequest, Provider, ProviderErrorKind, StopReason};
 use alisio_store::{Durability, Loaded, NewRun, RunStatus, SessionWriter, StoreError, UncertainCall};
@@ -103,14 +103,19 @@ pub struct Outcome {
 #[derive(Debug, Error)]
 pub enum RunError {
     /// The session holds calls of which nobody knows how they ended.
-    #[error("{}", uncertain_message(.0))]
-    Uncertain(Vec<UncertainCall>),
+    #[error("{}", uncertain_message(.session, .calls))]
+    Uncertain {
+        /// The session.
+        session: SessionId,
+        /// The calls.
+        calls: Vec<UncertainCall>,
+    },
     /// The state could not be written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-fn uncertain_message(calls: &[UncertainCall]) -> String {
+fn uncertain_message(session: &SessionId, calls: &[UncertainCall]) -> String {
     let list: Vec<_> = calls
         .iter()
         .map(|call| {
@@ -119,7 +124,7 @@ fn uncertain_message(calls: &[UncertainCall]) -> String {
         .collect();
     format!(
         "the session was cut while a call with an effect was running, and nobody knows how it ended:\n{}\nlook at what it \
-         may have done, then run `alisio sessions recover SESSION --acknowledge`",
+         may have done, then run `alisio sessions recover {session} --acknowledge`",
         list.join("\n")
     )
 }
@@ -155,7 +160,10 @@ impl Engine {
         surface: UnboundedSender<Event>,
     ) -> Result<Outcome, RunError> {
         if !session.loaded.uncertain.is_empty() {
-            return Err(RunError::Uncertain(session.loaded.uncertain));
+            return Err(RunError::Uncertain {
+                session: session.writer.session().clone(),
+                calls: session.loaded.uncertain,
+            });
         }
         let mut conversation = Conversation::new(session.loaded.messages);
         if session.provider != self.provider.id() {

@@ -287,9 +287,12 @@ pub enum SessionsCommand {
     },
     /// Removes stored contents that no session needs.
     Gc {
-        /// Also deletes sessions that nobody touched for this many days.
+        /// Also deletes sessions, of every directory, that nobody touched for this many days.
         #[arg(long, value_name = "N")]
         older_than_days: Option<u32>,
+        /// Does it without asking.
+        #[arg(long)]
+        yes: bool,
     },
 }
 

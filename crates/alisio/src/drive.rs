@@ -160,7 +160,7 @@ impl From<RunError> for CommandError {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Store(error) => error.into(),
-            error @ RunError::Uncertain(_) => Self::failed(error),
+            error @ RunError::Uncertain { .. } => Self::failed(error),
         }
     }
 }

@@ -156,8 +156,9 @@ struct WithOutput {
 impl Surface for WithOutput {
     fn event(&mut self, event: &Event) -> std::io::Result<()> {
         self.inner.event(event)?;
-        let EventKind::ToolCompleted { name, preview, .. } = &event.kind else { return Ok(()) };
-        if self.shows && matches!(name.as_str(), "run_process" | "git_diff") {
+        let EventKind::ToolCompleted { name, preview, is_error, .. } = &event.kind else { return Ok(()) };
+        // A failure shows its output anyway.
+        if self.shows && !is_error && matches!(name.as_str(), "run_process" | "git_diff") {
             self.inner.flush()?;
             let mut err = anstream::stderr();
             for line in preview.lines() {

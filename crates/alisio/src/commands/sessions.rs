@@ -30,7 +30,7 @@ pub fn run(app: &App, command: SessionsCommand) -> Result<Exit, CommandError> {
         SessionsCommand::Recover { session, acknowledge } => {
             recover(&store, &store.find(&session)?, acknowledge)
         }
-        SessionsCommand::Gc { older_than_days } => gc(&store, older_than_days),
+        SessionsCommand::Gc { older_than_days, yes } => gc(&store, older_than_days, yes),
     }
 }
 
@@ -153,14 +153,9 @@ fn show(app: &App, store: &Store, id: &SessionId) -> Result<Exit, CommandError> 
 
 fn delete(store: &Store, sessions: &[String], yes: bool) -> Result<Exit, CommandError> {
     let ids = sessions.iter().map(|prefix| store.find(prefix)).collect::<Result<Vec<_>, _>>()?;
-    if !yes {
-        let question = format!("delete the contents of {} for good?", count(ids.len() as u64, "session"));
-        if !std::io::stdin().is_terminal() {
-            return Err(CommandError::usage("deleting asks first, and nobody can answer").hint("pass --yes"));
-        }
-        if !confirm(&question)? {
-            return Ok(Exit::Done);
-        }
+    let question = format!("delete the contents of {} for good?", count(ids.len() as u64, "session"));
+    if !yes && !agreed(&question)? {
+        return Ok(Exit::Done);
     }
     for id in &ids {
         store.delete(store.lock(id)?)?;
@@ -197,7 +192,23 @@ fn recover(store: &Store, id: &SessionId, acknowledge: bool) -> Result<Exit, Com
     Ok(Exit::Done)
 }
 
-fn gc(store: &Store, older_than_days: Option<u32>) -> Result<Exit, CommandError> {
+/// Asks before something is deleted; where nobody can answer, that is an error.
+fn agreed(question: &str) -> Result<bool, CommandError> {
+    if !std::io::stdin().is_terminal() {
+        return Err(CommandError::usage("deleting asks first, and nobody can answer").hint("pass --yes"));
+    }
+    confirm(question)
+}
+
+fn gc(store: &Store, older_than_days: Option<u32>, yes: bool) -> Result<Exit, CommandError> {
+    if let Some(days) = older_than_days
+        && !yes
+    {
+        let days = count(u64::from(days), "day");
+        if !agreed(&format!("delete every session, of every directory, that nobody touched for {days}?"))? {
+            return Ok(Exit::Done);
+        }
+    }
     let keep_for = older_than_days.map(|days| Duration::from_secs(u64::from(days) * 24 * 60 * 60));
     let removed = store.gc(&Clock::System.stamp(), keep_for)?;
     writeln!(

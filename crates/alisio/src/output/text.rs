@@ -97,6 +97,9 @@ impl Text {
     }
 }
 
+/// Lines of a failed call that are shown below it.
+const LINES_OF_A_FAILURE: usize = 8;
+
 const DIM: &str = "\x1b[2m";
 const RED: &str = "\x1b[31m";
 const YELLOW: &str = "\x1b[33m";
@@ -123,7 +126,13 @@ impl Surface for Text {
                 if *is_error {
                     let first = preview.lines().next().unwrap_or_default();
                     let line = one_line(&line, (self.terminal.columns / 2).max(LEAST_OF_A_CALL));
-                    self.note(RED, CROSS, &format!("{line} · {first}"))
+                    self.note(RED, CROSS, &format!("{line} · {first}"))?;
+                    // What a failing program said is what a person looks for.
+                    for more in preview.lines().skip(1).take(LINES_OF_A_FAILURE) {
+                        let more = one_line(&harmless(more), self.terminal.columns.saturating_sub(4));
+                        writeln!(self.err, "{DIM}    {more}\x1b[0m")?;
+                    }
+                    Ok(())
                 } else {
                     self.note(DIM, BULLET, &format!("{line} · {}", span(*duration_ms)))
                 }

@@ -153,9 +153,14 @@ fn deleting_takes_contents_and_leaves_the_ledger() {
 fn gc_forgets_what_is_old_and_keeps_what_is_not() {
     let rig = Rig::saying("ok");
     let id = rig.session("a");
-    rig.alisio(&["sessions", "gc", "--older-than-days", "1"]).expect(0).prints(&["removed 0 sessions"]);
+    rig.alisio(&["sessions", "gc", "--older-than-days", "0"]).expect(2).says(&["pass --yes"]);
+    rig.alisio(&["sessions", "gc", "--older-than-days", "1", "--yes"])
+        .expect(0)
+        .prints(&["removed 0 sessions"]);
     rig.alisio(&["sessions", "show", &id]).expect(0);
-    rig.alisio(&["sessions", "gc", "--older-than-days", "0"]).expect(0).prints(&["removed 1 session"]);
+    rig.alisio(&["sessions", "gc", "--older-than-days", "0", "--yes"])
+        .expect(0)
+        .prints(&["removed 1 session"]);
     rig.alisio(&["sessions", "show", &id]).expect(2);
 }
 
