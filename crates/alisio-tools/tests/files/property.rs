@@ -114,8 +114,8 @@ fn generated() -> impl Strategy<Value = Generated> {
                 units.push((encode(form, ends), "\n".to_owned()));
             }
             if matches!(form, Form::EightBit | Form::Junk) {
-                // What can't be UTF-8, so that the file is not taken for it.
-                units.push((vec![0xe9], "\u{e9}".to_owned()));
+                // A byte that stands nowhere in UTF-8, whatever comes beside it, so that the file is not taken for it.
+                units.push((vec![0xc0], "\u{c0}".to_owned()));
                 units.push((vec![b'.'], ".".to_owned()));
             }
             // The two halves of a line end are one for the model, however they came together.
