@@ -180,6 +180,28 @@ def shells(bench):
     yield "50 sequential `shell` calls of `true`, own time a call", "6 ms", "3 ms", f"{time:.2f} ms", bench.runs, command
 
 
+def approval(bench):
+    """From the start of the process that answers until the run, in another process, tells what it was answered."""
+    times = []
+    with Server(bench, "shells") as server:
+        environment = bench.environment(server)
+        command = bench.run_command("--json", "--approvals", "wait", "go")
+        run = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        start = None
+        for line in run.stdout:
+            event = json.loads(line)
+            if event["type"] == "approval_requested":
+                answer = [bench.alisio, "approvals", "resolve", event["data"]["requestId"], "once"]
+                start = time.perf_counter()
+                bench.measured(answer, environment)
+            elif event["type"] == "approval_resolved":
+                times.append(time.perf_counter() - start)
+        if run.wait() != 0 or len(times) != 50:
+            sys.exit(f"{len(times)} of 50 answers arrived")
+    shown = "alisio approvals resolve ID once"
+    yield "approval answered from another process, until the run knows", "100 ms", "20 ms", ms(statistics.median(times)), 50, shown
+
+
 def memory(bench):
     with Server(bench, "shells-200") as server:
         peak = bench.peak(bench.run_command("--json", "--allow-process", "go"), bench.environment(server))
@@ -259,7 +281,7 @@ def dist(_):
         print("no `dist` binary: cargo build --profile dist -p alisio", file=sys.stderr)
 
 
-ROWS = [version, sentence, reads, shells, deltas, memory, search, sessions, dist]
+ROWS = [version, sentence, reads, shells, approval, deltas, memory, search, sessions, dist]
 
 
 def main():

@@ -32,6 +32,7 @@ use crate::conversation::Asked;
 use crate::recorder::Recorder;
 use crate::registry::Registry;
 use crate::subject::{subject_of, without_words};
+use crate::telling::Telling;
 
 /// Reads that run at a time.
 const READS_AT_A_TIME: usize = 4;
@@ -59,6 +60,8 @@ pub(crate) struct Calls<'a> {
 pub(crate) struct Round {
     /// One result a call, in call order.
     pub(crate) results: Vec<ToolMessage>,
+    /// How many of them, from the first on, the stored conversation holds already.
+    pub(crate) n_told: usize,
     /// Calls among them that did not come back, so that their outcome is unknown.
     pub(crate) unknown: Vec<CallId>,
     /// Refusals that a person could have lifted.
@@ -106,11 +109,13 @@ impl Calls<'_> {
     pub(crate) async fn run(&self, context: &mut Context, asked: Vec<Asked>) -> Round {
         let mut round = Round {
             results: Vec::with_capacity(asked.len()),
+            n_told: 0,
             unknown: Vec::new(),
             refused: Vec::new(),
             fault: None,
             written: Vec::new(),
         };
+        let telling = Telling::of(&asked);
         let mut queue = VecDeque::from(asked);
         while !queue.is_empty() {
             if round.fault.is_none() && self.cancel.is_stopped() {
@@ -122,8 +127,9 @@ impl Calls<'_> {
             }
             let n_reads = queue.iter().take(READS_AT_A_TIME).take_while(|asked| self.is_read(asked)).count();
             let batch: Vec<Asked> = queue.drain(..n_reads.max(1)).collect();
-            self.run_batch(context, batch, &mut round).await;
+            self.run_batch(context, batch, &telling, &mut round).await;
         }
+        round.n_told = telling.n_told();
         round
     }
 
@@ -131,7 +137,13 @@ impl Calls<'_> {
         self.registry.find(&asked.call.name).is_some_and(|tool| tool.spec().effect == Effect::Read)
     }
 
-    async fn run_batch(&self, context: &mut Context, batch: Vec<Asked>, round: &mut Round) {
+    async fn run_batch(
+        &self,
+        context: &mut Context,
+        batch: Vec<Asked>,
+        telling: &Telling,
+        round: &mut Round,
+    ) {
         let mut running = Vec::with_capacity(batch.len());
         for asked in batch {
             let call = asked.call.clone();
@@ -149,7 +161,7 @@ impl Calls<'_> {
                 let remedy = if remedy.is_empty() { String::new() } else { format!("; {remedy}") };
                 round.refused.push(format!("{}: {}{remedy}", call.name, basis.reason));
             }
-            running.push(self.finish(call, admitted));
+            running.push(self.finish(call, admitted, telling));
         }
         for finished in join_all(running).await {
             if finished.unknown {
@@ -271,10 +283,12 @@ impl Calls<'_> {
     }
 
     /// Runs an admitted call and records its result.
-    async fn finish(&self, call: ToolCall, admitted: Admitted) -> Finished {
+    async fn finish(&self, call: ToolCall, admitted: Admitted, telling: &Telling) -> Finished {
         let ready = match admitted {
-            Admitted::Answered(result) => return self.answered(&call, result),
-            Admitted::Refused(denial) => return self.answered(&call, ToolResult::error(denial.message())),
+            Admitted::Answered(result) => return self.answered(&call, result, telling),
+            Admitted::Refused(denial) => {
+                return self.answered(&call, ToolResult::error(denial.message()), telling);
+            }
             Admitted::Ready(ready) => *ready,
         };
         let Ready { tool, effect, prepared, permit, instructions, writes } = ready;
@@ -288,20 +302,23 @@ impl Calls<'_> {
         // A read that did not come back can't have left anything, so it is closed. Any other effect stays open in the
         // journal, since nobody knows what it did.
         let unknown = !came_back && effect.leaves_traces();
-        let stored = if unknown { Ok(()) } else { self.completed(&call, &result, watch.elapsed_ms(), true) };
+        let written = if result.is_error { Vec::new() } else { writes };
+        let message = ToolMessage { call_id: call.id.clone(), result };
+        let stored =
+            if unknown { Ok(()) } else { self.completed(&call, &message, watch.elapsed_ms(), true, telling) };
         Finished {
-            written: if result.is_error { Vec::new() } else { writes },
-            message: ToolMessage { call_id: call.id, result },
+            written,
+            message,
             unknown,
             fault: fault.or(stored.err().map(|error| RoundFault::Store(error.to_string()))),
         }
     }
 
     /// Records a call that has its answer without having run.
-    fn answered(&self, call: &ToolCall, result: ToolResult) -> Finished {
-        let fault =
-            self.completed(call, &result, 0, false).err().map(|error| RoundFault::Store(error.to_string()));
+    fn answered(&self, call: &ToolCall, result: ToolResult, telling: &Telling) -> Finished {
         let message = ToolMessage { call_id: call.id.clone(), result };
+        let stored = self.completed(call, &message, 0, false, telling);
+        let fault = stored.err().map(|error| RoundFault::Store(error.to_string()));
         Finished { message, written: Vec::new(), unknown: false, fault }
     }
 
@@ -341,13 +358,16 @@ impl Calls<'_> {
         }
     }
 
+    /// Stores the end of a call, and with it what the conversation can hold by now.
     fn completed(
         &self,
         call: &ToolCall,
-        result: &ToolResult,
+        message: &ToolMessage,
         duration_ms: u64,
         journaled: bool,
+        telling: &Telling,
     ) -> Result<(), StoreError> {
+        let result = &message.result;
         let text = result.text_projection();
         let event = EventKind::ToolCompleted {
             id: call.id.clone(),
@@ -356,8 +376,13 @@ impl Calls<'_> {
             duration_ms,
             preview: text[..text.floor_char_boundary(PREVIEW_CHARS)].to_owned(),
         };
-        self.recorder.commit(Durability::Unsynced, vec![event], |tx| {
-            if journaled { tx.call_ended(&call.id, result, &self.clock.stamp()) } else { Ok(()) }
+        telling.tell(message, |messages| {
+            self.recorder.commit(Durability::Unsynced, vec![event], |tx| {
+                if journaled {
+                    tx.call_ended(&call.id, result, &self.clock.stamp())?;
+                }
+                messages.iter().try_for_each(|message| tx.message(self.recorder.run_id(), message))
+            })
         })
     }
 }

@@ -17,6 +17,7 @@ mod recorder;
 mod registry;
 mod run;
 mod subject;
+mod telling;
 mod turn;
 
 pub use active_time::{ActiveTime, PersonWait};

@@ -424,20 +424,26 @@ impl Run<'_> {
             workspace: &self.prompt.workspace,
             spill_folder: &self.prompt.spill_folder,
         };
-        let Round { results, unknown, refused, fault, written } = calls.run(&mut self.context, asked).await;
+        let Round { results, n_told, unknown, refused, fault, written } =
+            calls.run(&mut self.context, asked).await;
         self.refused = refused;
         for path in written {
             if !self.written.contains(&path) {
                 self.written.push(path);
             }
         }
-        let stored = self.commit(Vec::new(), |tx, run| {
-            // The result of a call that did not come back stays unwritten: the journal tells that it is uncertain.
-            results
-                .iter()
-                .filter(|result| !unknown.contains(&result.call_id))
-                .try_for_each(|result| tx.message(run, &Message::Tool(result.clone())))
-        });
+        // The result of a call that did not come back stays unwritten: the journal tells that it is uncertain.
+        let untold: Vec<_> = results
+            .iter()
+            .skip(n_told)
+            .filter(|result| !unknown.contains(&result.call_id))
+            .map(|result| Message::Tool(result.clone()))
+            .collect();
+        let stored = if untold.is_empty() {
+            Ok(())
+        } else {
+            self.commit(Vec::new(), |tx, run| untold.iter().try_for_each(|message| tx.message(run, message)))
+        };
         for result in results {
             self.conversation.push(Message::Tool(result));
         }

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use alisio_protocol::SessionId;
 
+use crate::store::Inner;
 use crate::{Store, StoreError, lock, place};
 
 /// The longest path of a socket that every system takes, without the zero at its end.
@@ -40,12 +41,12 @@ impl Doorbell {
     /// # Errors
     /// When the folder can't be made or is not its owner's alone, or the socket can't be bound.
     pub fn listen(store: &Store) -> Result<Self, StoreError> {
-        let folder = folder(&store.inner.root)?;
-        open_folder(&folder)?;
+        let folder = folder(&store.inner)?;
+        open_folder(folder)?;
         // One at a time: a socket that is just being bound looks like a dead one.
         let _alone = lock::wait(&store.inner.root.join("locks"), ".bells", LISTEN_LIMIT)?
-            .ok_or_else(|| StoreError::Busy { path: folder.clone() })?;
-        for path in sockets(&folder) {
+            .ok_or_else(|| StoreError::Busy { path: folder.to_owned() })?;
+        for path in sockets(folder) {
             let dead = UnixDatagram::unbound()
                 .and_then(|socket| socket.connect(&path))
                 .is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused);
@@ -57,13 +58,13 @@ impl Doorbell {
             .prefix("")
             .suffix(ENDING)
             .rand_bytes(NAME_LENGTH - ENDING.len() - 1)
-            .make_in(&folder, |path| {
+            .make_in(folder, |path| {
                 let socket = UnixDatagram::bind(path)?;
                 fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
                 socket.set_nonblocking(true)?;
                 Ok(socket)
             })
-            .map_err(|error| StoreError::file(&folder, error))?;
+            .map_err(|error| StoreError::file(folder, error))?;
         Ok(Self { socket })
     }
 
@@ -92,9 +93,9 @@ impl Store {
     /// Tells every listener that something about the approvals of `session` has changed. Never blocks and never fails.
     /// What this crate writes rings by itself.
     pub fn ring(&self, session: &SessionId) {
-        let Ok(folder) = folder(&self.inner.root) else { return };
-        let listeners = sockets(&folder);
-        if listeners.is_empty() || check_folder(&folder).is_err() {
+        let Ok(folder) = folder(&self.inner) else { return };
+        let listeners = sockets(folder);
+        if listeners.is_empty() || check_folder(folder).is_err() {
             return;
         }
         let Ok(socket) = UnixDatagram::unbound() else { return };
@@ -107,8 +108,20 @@ impl Store {
     }
 }
 
-/// Where the sockets are. Every process comes to the same place, whatever way it was shown to the state.
-fn folder(root: &Path) -> Result<PathBuf, StoreError> {
+/// Where the sockets are; found once for a handle, since every entry of the ledger asks.
+fn folder(inner: &Inner) -> Result<&Path, StoreError> {
+    let folder = match inner.bells.get() {
+        Some(folder) => folder,
+        None => {
+            let found = find_folder(&inner.root)?;
+            inner.bells.get_or_init(|| found)
+        }
+    };
+    Ok(folder)
+}
+
+/// Every process comes to the same place, whatever way it was shown to the state.
+fn find_folder(root: &Path) -> Result<PathBuf, StoreError> {
     let fail = |error| StoreError::file(root, error);
     let real = fs::canonicalize(root).map_err(fail)?;
     let near = real.join("run");

@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use alisio_protocol::SessionId;
@@ -31,6 +31,8 @@ pub(crate) struct Inner {
     pub(crate) root: PathBuf,
     path: PathBuf,
     pub(crate) blobs: Blobs,
+    /// Where the doorbells are, once somebody asked.
+    pub(crate) bells: OnceLock<PathBuf>,
     state: Mutex<State>,
 }
 
@@ -66,7 +68,8 @@ impl Store {
         let blobs = Blobs::new(root.join("blobs").join("sha256"));
         let identity = place::identity(&path);
         let state = State { connection, identity, durability: Durability::Unsynced, unsynced: Vec::new() };
-        Ok(Self { inner: Arc::new(Inner { root, path, blobs, state: Mutex::new(state) }) })
+        let inner = Inner { root, path, blobs, bells: OnceLock::new(), state: Mutex::new(state) };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Returns the folder of the database, which also holds `blobs/`, `outputs/`, `locks/` and `run/`.
@@ -168,6 +171,8 @@ fn connect(path: &Path, root: &Path, is_new: bool) -> Result<Connection, StoreEr
     connection.busy_timeout(BUSY_LIMIT)?;
     connection.set_prepared_statement_cache_capacity(64);
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    // Without this a statement whose values could matter to its plan is compiled anew for each of them.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     if is_new || !is_prepared(&connection)? {
         prepare(&mut connection, path, root)?;
     }

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{AsFd as _, BorrowedFd, RawFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::{Duration, Instant};
 
@@ -78,20 +78,9 @@ impl Nanny {
         let (status, status_end) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
             .map_err(|error| in_fork(error.into()))?;
         let own = std::process::id();
-        // SAFETY: this process has one thread.
-        let pid = match unsafe { libc::fork() } {
-            -1 => return Err(in_fork(io::Error::last_os_error())),
-            0 => {
-                let (stage, error) = image.execute(given, own);
-                let errno = error.raw_os_error().unwrap_or(libc::EINVAL);
-                let mut bytes = vec![stage as u8];
-                bytes.extend(errno.to_le_bytes());
-                let _ = rustix::io::write(&status_end, &bytes);
-                // SAFETY: as in `watch`.
-                unsafe { libc::_exit(127) }
-            }
-            pid => pid,
-        };
+        let pid = Launch { image: &image, given, nanny: own, status: status_end.as_fd() }
+            .start()
+            .map_err(in_fork)?;
         drop(status_end);
         // The program's own ends must be its alone, so that their end can be seen.
         // SAFETY: nothing uses these numbers after this.
@@ -236,7 +225,48 @@ impl Nanny {
     }
 }
 
-/// What `execve` takes, made before the fork.
+/// What the process that becomes the program needs to know.
+struct Launch<'a> {
+    image: &'a Image,
+    given: &'a Given,
+    nanny: u32,
+    /// Takes what went wrong; nothing when the program runs.
+    status: BorrowedFd<'a>,
+}
+
+impl Launch<'_> {
+    /// How much of a stack the few calls before `execve` get; they need a small part of it.
+    const STACK: usize = 256 * 1024;
+
+    /// Starts the process and comes back when it is the program or gone. It shares this process's memory until then,
+    /// as with vfork(2): copying the memory for the few calls before `execve` would cost more than they do.
+    fn start(self) -> io::Result<i32> {
+        let mut stack: Vec<u8> = Vec::with_capacity(Self::STACK);
+        let end = stack.as_mut_ptr().wrapping_add(Self::STACK);
+        let end = end.wrapping_sub(end.addr() % 16).cast();
+        let launch = std::ptr::from_ref(&self).cast_mut().cast();
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        // SAFETY: this process has one thread, which stands still until the other one is done with this memory, so `self`
+        // and the stack outlive every use and nobody else is in the allocator. Descriptors, signal handlers, working
+        // directory and mask are copies.
+        match unsafe { libc::clone(Self::child, end, flags, launch) } {
+            -1 => Err(io::Error::last_os_error()),
+            pid => Ok(pid),
+        }
+    }
+
+    extern "C" fn child(launch: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: `start` gave a pointer to itself, and waits.
+        let launch = unsafe { &*launch.cast::<Launch<'_>>() };
+        let (stage, error) = launch.image.execute(launch.given, launch.nanny);
+        let [first, second, third, fourth] = error.raw_os_error().unwrap_or(libc::EINVAL).to_le_bytes();
+        let _ = rustix::io::write(launch.status, &[stage as u8, first, second, third, fourth]);
+        // SAFETY: as in `watch`.
+        unsafe { libc::_exit(127) }
+    }
+}
+
+/// What `execve` takes, made before the process that becomes the program.
 struct Image {
     directory: CString,
     /// Where the program may lie, in the order of trying.

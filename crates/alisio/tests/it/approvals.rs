@@ -297,7 +297,9 @@ fn the_example_for_embedders_runs() {
     // `cargo test` builds it beside the binary.
     let example =
         std::path::Path::new(env!("CARGO_BIN_EXE_alisio")).with_file_name("examples/human_in_the_loop");
-    let ran = std::process::Command::new(example).output().expect("the example is built");
+    let ran = std::process::Command::new(example)
+        .output()
+        .expect("`cargo test` without --test builds it; else run `cargo build --examples` first");
     let said = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success(), "{said}");
     for words in ["shell: pip install requests", "shell: echo 'print(42)'", "Done with the standard library."]
