@@ -20,7 +20,7 @@ fn rules(pattern: impl Fn(usize) -> String) -> Policy {
 }
 
 fn subject(command: &str) -> Subject {
-    let mut subject = Subject::of_target("bash", command, "/work/repo");
+    let mut subject = Subject::of_target("bash", command, "/srv/repo");
     subject.understand("bash", &|command| match command {
         CommandText::Script(script) => understand(script, &Budget::default()),
         CommandText::Argv(argv) => understand_argv(argv),

@@ -21,7 +21,7 @@ fn always(width: Option<Width>, life: Life) -> Answer {
 async fn a_call_waits_for_its_answer_and_then_runs() {
     let mut rig = Rig::new();
     rig.answer_with(vec![Answer::Once, Answer::Once]);
-    let told = rig.prompt(json!([{ "calls": [save("/work/a"), save("/work/b")] }, { "text": "ok" }])).await;
+    let told = rig.prompt(json!([{ "calls": [save("/ws/a"), save("/ws/b")] }, { "text": "ok" }])).await;
     assert_snapshot!(told.story(), @r#"
     run_started m
     turn_completed 1 calls=2 tokens=110
@@ -29,12 +29,12 @@ async fn a_call_waits_for_its_answer_and_then_runs() {
     approval_resolved save once (once)
     tool_decided save Allow Answer
     tool_started save write
-    tool_completed save ok: ran save /work/a
+    tool_completed save ok: ran save /ws/a
     approval_requested save write: the write effect needs approval
     approval_resolved save once (once)
     tool_decided save Allow Answer
     tool_started save write
-    tool_completed save ok: ran save /work/b
+    tool_completed save ok: ran save /ws/b
     text_delta "ok"
     turn_completed 2 calls=0 tokens=110
     run_completed "ok" tokens=220 truncated=false
@@ -48,7 +48,7 @@ async fn a_refusal_reaches_the_model_in_the_words_of_the_person() {
     rig.answer_with(vec![Answer::Reject { feedback: Some("Not on a Friday.".into()) }]);
     let told = rig
         .prompt(json!([
-            { "expect": { "tools": ["save", "work", "fetch"] }, "calls": [save("/work/a")] },
+            { "expect": { "tools": ["save", "work", "fetch"] }, "calls": [save("/ws/a")] },
             { "expect": { "toolContains": "Not on a Friday." }, "text": "I wait." }
         ]))
         .await;
@@ -68,10 +68,9 @@ async fn always_is_remembered_at_its_width_and_for_its_life() {
     ] {
         let mut rig = Rig::new();
         rig.answer_with(vec![answer.clone(); n_asked]);
-        rig.prompt(json!([{ "calls": [save("/work/a"), save("/work/b")] }, { "text": "ok" }])).await;
+        rig.prompt(json!([{ "calls": [save("/ws/a"), save("/ws/b")] }, { "text": "ok" }])).await;
         // A later prompt of the session remembers, too.
-        let told =
-            rig.prompt(json!([{ "calls": [save("/work/a"), save("/work/c")] }, { "text": "ok" }])).await;
+        let told = rig.prompt(json!([{ "calls": [save("/ws/a"), save("/ws/c")] }, { "text": "ok" }])).await;
         assert_eq!(told.outcome().status, RunStatus::Completed, "{answer:?}");
         assert_eq!(rig.log().len(), 8, "{answer:?}");
         let entries = rig.store.ledger(0, 100).unwrap();
@@ -116,7 +115,7 @@ async fn a_stop_while_a_call_waits_ends_the_question() {
         tokio::time::sleep(Duration::from_millis(50)).await;
         cancel.stop("stopped by the test");
     });
-    let told = rig.prompt(json!([{ "calls": [save("/work/a")] }])).await;
+    let told = rig.prompt(json!([{ "calls": [save("/ws/a")] }])).await;
     assert_snapshot!(told.story(), @"
     run_started m
     turn_completed 1 calls=1 tokens=110
@@ -134,14 +133,14 @@ async fn a_stop_while_a_call_waits_ends_the_question() {
 async fn a_remembered_answer_counts_where_nobody_is_and_never_under_read_only() {
     let mut rig = Rig::new();
     rig.answer_with(vec![always(None, Life::Kept)]);
-    rig.prompt(json!([{ "calls": [save("/work/a")] }, { "text": "ok" }])).await;
+    rig.prompt(json!([{ "calls": [save("/ws/a")] }, { "text": "ok" }])).await;
     rig.asks = false;
     rig.authority = alisio_policy::Authority::headless();
-    let told = rig.prompt(json!([{ "calls": [save("/work/b")] }, { "text": "ok" }])).await;
+    let told = rig.prompt(json!([{ "calls": [save("/ws/b")] }, { "text": "ok" }])).await;
     assert!(told.outcome().refused.is_empty());
     assert_eq!(rig.log().len(), 4);
     rig.authority = alisio_policy::Authority { read_only: true, ..rig.authority };
-    rig.prompt(json!([{ "calls": [save("/work/c")] }, { "text": "ok" }])).await;
+    rig.prompt(json!([{ "calls": [save("/ws/c")] }, { "text": "ok" }])).await;
     assert_eq!(rig.log().len(), 4);
 }
 
@@ -153,16 +152,16 @@ async fn a_function_answers_and_one_that_fails_refuses() {
     let told = rig
         .prompt_answered(
             json!([
-                { "calls": [save("/work/a"), save("/work/b"), save("/work/c")] },
-                { "expect": { "toolContains": ["ran save /work/a", "no such rule", "the check failed: out of order"] }, "text": "ok" }
+                { "calls": [save("/ws/a"), save("/ws/b"), save("/ws/c")] },
+                { "expect": { "toolContains": ["ran save /ws/a", "no such rule", "the check failed: out of order"] }, "text": "ok" }
             ]),
             |approval| match approval.shown["input"]["path"].as_str() {
-                Some("/work/a") => Ok(Answer::Once),
-                Some("/work/b") => Ok(Answer::Reject { feedback: Some("no such rule".into()) }),
+                Some("/ws/a") => Ok(Answer::Once),
+                Some("/ws/b") => Ok(Answer::Reject { feedback: Some("no such rule".into()) }),
                 _ => Err("out of order"),
             },
         )
         .await;
     assert_eq!(told.provider.failures(), [""; 0]);
-    assert_eq!(rig.log(), ["begin save /work/a", "end save /work/a"]);
+    assert_eq!(rig.log(), ["begin save /ws/a", "end save /ws/a"]);
 }

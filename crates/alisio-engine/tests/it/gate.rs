@@ -15,7 +15,7 @@ async fn an_effect_without_its_flag_is_not_offered_and_a_call_of_it_is_refused()
         .prompt(json!([
             {
                 "expect": { "tools": ["look", "slow_look"], "toolsAbsent": ["save", "work", "fetch"] },
-                "calls": [{ "name": "save", "arguments": { "path": "/work/a" } }]
+                "calls": [{ "name": "save", "arguments": { "path": "/ws/a" } }]
             },
             { "expect": { "toolContains": "--allow-write" }, "text": "I may not write." }
         ]))
@@ -46,8 +46,8 @@ async fn a_refusal_that_the_model_gets_over_is_not_the_end() {
     let mut rig = Rig::new();
     let told = rig
         .prompt(json!([
-            { "calls": [{ "name": "save", "arguments": { "path": "/work/a" } }] },
-            { "calls": [{ "name": "look", "arguments": { "path": "/work/a" } }] },
+            { "calls": [{ "name": "save", "arguments": { "path": "/ws/a" } }] },
+            { "calls": [{ "name": "look", "arguments": { "path": "/ws/a" } }] },
             { "text": "It is there already." }
         ]))
         .await;
@@ -59,10 +59,10 @@ async fn every_verdict_stands_in_the_ledger_and_the_chain_is_whole() {
     let mut rig = Rig::new().allow(&[Effect::Write]);
     rig.prompt(json!([
         { "calls": [
-            { "name": "look", "arguments": { "path": "/work/a" } },
+            { "name": "look", "arguments": { "path": "/ws/a" } },
             { "name": "look", "arguments": { "path": "/elsewhere/secret" } },
-            { "name": "save", "arguments": { "path": "/work/b" } },
-            { "name": "fetch", "arguments": { "path": "/work/c" } }
+            { "name": "save", "arguments": { "path": "/ws/b" } },
+            { "name": "fetch", "arguments": { "path": "/ws/c" } }
         ] },
         { "text": "ok" }
     ]))
@@ -90,8 +90,8 @@ async fn read_only_wins_over_every_flag() {
             {
                 "expect": { "toolsAbsent": ["save", "work", "fetch"] },
                 "calls": [
-                    { "name": "save", "arguments": { "path": "/work/a" } },
-                    { "name": "work", "arguments": { "path": "/work" } },
+                    { "name": "save", "arguments": { "path": "/ws/a" } },
+                    { "name": "work", "arguments": { "path": "/ws" } },
                     { "name": "look", "arguments": { "path": "/elsewhere/a" } }
                 ]
             },
@@ -118,8 +118,8 @@ async fn read_only_wins_over_every_flag() {
 #[tokio::test(start_paused = true)]
 async fn a_write_into_a_directory_with_unseen_instructions_comes_back_with_them_first() {
     let mut rig = Rig::new().allow(&[Effect::Write]);
-    rig.nested = vec![instructions("/work/sub", "Write in capitals.")];
-    let save = json!({ "name": "save", "arguments": { "path": "/work/sub/a" } });
+    rig.nested = vec![instructions("/ws/sub", "Write in capitals.")];
+    let save = json!({ "name": "save", "arguments": { "path": "/ws/sub/a" } });
     let told = rig
         .prompt(json!([
             { "calls": [save] },
@@ -128,14 +128,14 @@ async fn a_write_into_a_directory_with_unseen_instructions_comes_back_with_them_
         ]))
         .await;
     assert_eq!(told.provider.failures(), [""; 0]);
-    assert_eq!(rig.log(), ["begin save /work/sub/a", "end save /work/sub/a"]);
+    assert_eq!(rig.log(), ["begin save /ws/sub/a", "end save /ws/sub/a"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_read_gets_unseen_instructions_with_its_result_and_once() {
     let mut rig = Rig::new();
-    rig.nested = vec![instructions("/work/sub", "Mind the gap.")];
-    let look = json!({ "name": "look", "arguments": { "path": "/work/sub/a" } });
+    rig.nested = vec![instructions("/ws/sub", "Mind the gap.")];
+    let look = json!({ "name": "look", "arguments": { "path": "/ws/sub/a" } });
     let told = rig
         .prompt(json!([
             { "calls": [look] },

@@ -14,18 +14,18 @@ use crate::rig::Rig;
 async fn turns_are_a_soft_end_and_the_next_prompt_goes_on() {
     let mut rig = Rig::new();
     rig.limits.max_turns = 2;
-    let look = json!({ "name": "look", "arguments": { "path": "/work/a" } });
+    let look = json!({ "name": "look", "arguments": { "path": "/ws/a" } });
     let told = rig.prompt(json!([{ "calls": [look] }, { "calls": [look] }])).await;
     assert_snapshot!(told.story(), @"
     run_started m
     turn_completed 1 calls=1 tokens=110
     tool_decided look Allow Effect
     tool_started look read
-    tool_completed look ok: ran look /work/a
+    tool_completed look ok: ran look /ws/a
     turn_completed 2 calls=1 tokens=110
     tool_decided look Allow Effect
     tool_started look read
-    tool_completed look ok: ran look /work/a
+    tool_completed look ok: ran look /ws/a
     run_turns_exceeded 2/2
     ");
     assert!(told.outcome().stopped_by_limit);
@@ -37,7 +37,7 @@ async fn turns_are_a_soft_end_and_the_next_prompt_goes_on() {
 async fn the_token_budget_is_a_hard_end() {
     let mut rig = Rig::new();
     rig.limits.max_tokens = 100;
-    let look = json!({ "name": "look", "arguments": { "path": "/work/a" } });
+    let look = json!({ "name": "look", "arguments": { "path": "/ws/a" } });
     let told = rig.prompt(json!([{ "calls": [look], "usage": { "input": 90, "output": 20 } }])).await;
     assert_snapshot!(told.story(), @"
     run_started m
@@ -111,7 +111,7 @@ async fn a_stop_ends_the_call_that_runs_and_its_result_is_kept() {
         cancel.stop("stopped by the test");
         cancel.stop("a second reason does not count");
     });
-    let work = json!({ "name": "work", "arguments": { "path": "/work" } });
+    let work = json!({ "name": "work", "arguments": { "path": "/ws" } });
     let told = rig.prompt(json!([{ "calls": [work, work] }])).await;
     assert_snapshot!(told.story(), @r#"
     run_started m
@@ -131,8 +131,7 @@ async fn a_call_that_does_not_come_back_is_uncertain_and_a_read_is_not() {
     for (tool, n_uncertain) in [("stuck", 1), ("stuck_look", 0)] {
         let mut rig = Rig::new().allow(&[Effect::Process]);
         rig.limits.timeout = Duration::from_secs(3);
-        let told =
-            rig.prompt(json!([{ "calls": [{ "name": tool, "arguments": { "path": "/work" } }] }])).await;
+        let told = rig.prompt(json!([{ "calls": [{ "name": tool, "arguments": { "path": "/ws" } }] }])).await;
         assert!(told.outcome().stopped_by_limit, "{tool}");
         assert_eq!(rig.loaded().uncertain.len(), n_uncertain, "{tool}");
         // Nothing goes on before somebody has looked.

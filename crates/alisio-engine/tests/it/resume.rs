@@ -9,11 +9,15 @@ use crate::rig::Rig;
 async fn the_next_prompt_sees_what_was_said() {
     let mut rig = Rig::new();
     rig.prompt(json!([
-        { "calls": [{ "name": "look", "arguments": { "path": "/work/a" } }] },
+        { "calls": [{ "name": "look", "arguments": { "path": "/ws/a" } }] },
         { "text": "The answer is 42." }
     ]))
     .await;
-    let told = rig.prompt(json!([{ "expect": { "bodyContains": ["The answer is 42.", "ran look /work/a"] }, "text": "ok" }])).await;
+    let told = rig
+        .prompt(
+            json!([{ "expect": { "bodyContains": ["The answer is 42.", "ran look /ws/a"] }, "text": "ok" }]),
+        )
+        .await;
     assert_eq!(told.provider.failures(), [""; 0]);
 }
 
@@ -21,7 +25,7 @@ async fn the_next_prompt_sees_what_was_said() {
 async fn an_uncertain_call_can_be_acknowledged_and_the_model_is_told() {
     let mut rig = Rig::new().allow(&[Effect::Process]);
     rig.limits.timeout = std::time::Duration::from_secs(3);
-    rig.prompt(json!([{ "calls": [{ "name": "stuck", "arguments": { "path": "/work" } }] }])).await;
+    rig.prompt(json!([{ "calls": [{ "name": "stuck", "arguments": { "path": "/ws" } }] }])).await;
     let writer = rig.store.lock(&rig.session).unwrap();
     assert_eq!(writer.acknowledge_uncertain("2026-01-01T00:00:02.000Z").unwrap().len(), 1);
     drop(writer);

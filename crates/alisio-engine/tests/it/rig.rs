@@ -45,7 +45,7 @@ impl Rig {
         store
             .create_session(&NewSession {
                 id: session.clone(),
-                workspace: "/work".into(),
+                workspace: "/ws".into(),
                 provider: "scripted".into(),
                 model: "m".into(),
                 agent: None,
@@ -144,7 +144,7 @@ impl Rig {
             request_id: None,
             correlation_id: None,
             message: UserMessage { text: "do it".into(), ..UserMessage::default() },
-            workspace: "/work".into(),
+            workspace: "/ws".into(),
             spill_folder: self.folder.path().to_owned(),
             model: "m".into(),
             authority: self.authority.clone(),
@@ -245,7 +245,7 @@ fn line(kind: &EventKind) -> String {
     }
 }
 
-/// Instruction files below `/work`.
+/// Instruction files below `/ws`.
 struct Nested(Vec<InstructionFile>);
 
 impl InstructionSource for Nested {

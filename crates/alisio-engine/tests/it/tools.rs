@@ -81,7 +81,7 @@ impl TestCall {
 
 impl Prepared for TestCall {
     fn request(&self) -> Request {
-        let inside = self.path.starts_with("/work");
+        let inside = self.path.starts_with("/ws");
         let paths = vec![self.path.clone()];
         Request {
             call: self.call.id.clone(),

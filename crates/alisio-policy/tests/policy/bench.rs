@@ -8,7 +8,7 @@ use alisio_shell::{Budget, understand, understand_argv};
 use serde_json::Value;
 
 /// The directory that paths of the tests count from.
-pub(crate) const DIRECTORY: &str = "/work/repo";
+pub(crate) const DIRECTORY: &str = "/srv/repo";
 
 pub(crate) fn facts(command: CommandText<'_>) -> Facts {
     match command {

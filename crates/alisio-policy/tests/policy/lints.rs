@@ -92,7 +92,7 @@ fn examples_are_checked() {
         "match": ["git status", "git status; rm x"],
         "notMatch": ["git log", "ls", {"tool": "read", "target": "git x"}],
     }]});
-    let problems = policy(&value).check_examples("/work/repo", &facts);
+    let problems = policy(&value).check_examples("/srv/repo", &facts);
     let paths: Vec<&str> = problems.iter().map(|problem| problem.path.as_str()).collect();
     assert_eq!(paths, ["rules[0].match[1]", "rules[0].notMatch[0]"], "{problems:?}");
     assert!(problems.iter().all(|problem| problem.code == "example"));

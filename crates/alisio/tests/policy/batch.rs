@@ -10,7 +10,7 @@ fn every_case_gets_an_answer_that_is_right_for_it() {
     let text =
         std::fs::read_to_string(repository().join("crates/alisio-policy/tests/policy/cases.jsonl")).unwrap();
     let rig = Rig::new();
-    let ran = rig.alisio(&["check", "--batch", "--cwd", "/work/repo"], text.as_bytes()).expect(0);
+    let ran = rig.alisio(&["check", "--batch", "--cwd", "/srv/repo"], text.as_bytes()).expect(0);
     let answers = ran.lines();
     let cases: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(answers.len(), cases.len());

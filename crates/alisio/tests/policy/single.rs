@@ -106,7 +106,7 @@ fn replay_tells_what_would_change() {
     store
         .create_session(&NewSession {
             id: session.clone(),
-            workspace: Path::new("/work/repo").into(),
+            workspace: Path::new("/srv/repo").into(),
             provider: "p".into(),
             model: "m".into(),
             agent: None,
