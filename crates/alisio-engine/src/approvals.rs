@@ -23,6 +23,12 @@ use crate::cancel::Cancel;
 use crate::clock::Clock;
 use crate::recorder::Recorder;
 
+/// After a ring without an answer, a run looks at its row again, first after this long and then after twice as long each
+/// time: whoever rang may have been killed between its answer and the next ring.
+const FIRST_LOOK: Duration = Duration::from_millis(20);
+/// The longest pause before such a look; a writer gives up sooner.
+const LAST_LOOK: Duration = Duration::from_secs(10);
+
 /// Puts questions to whoever can answer, and waits.
 pub struct Approvals {
     store: Store,
@@ -113,11 +119,18 @@ impl Approvals {
     async fn wait(&self, id: &str, asking: &Asking<'_>) -> Result<Resolution, StoreError> {
         let mut patience = self.patience.subscribe();
         let mut since = Instant::now();
+        let mut look_again = None;
         loop {
             if let Some(resolution) = self.store.approval(id)?.resolution {
                 return Ok(resolution);
             }
             let deadline = *patience.borrow_and_update();
+            let again = async {
+                match look_again {
+                    Some(pause) => tokio::time::sleep(pause).await,
+                    None => std::future::pending().await,
+                }
+            };
             let expired = async {
                 match deadline {
                     Some(patience) => tokio::time::sleep_until(since + patience).await,
@@ -130,10 +143,13 @@ impl Approvals {
                 () = expired => self.close(asking, id, &Resolution::Timeout)?,
                 // The sender lives in `self`, so this never fails.
                 _ = patience.changed() => since = Instant::now(),
-                rung = self.rung() => rung.map_err(|source| StoreError::File {
-                    path: self.store.state_root().to_owned(),
-                    source,
-                })?,
+                () = again => {
+                    look_again = look_again.map(|pause: Duration| 2 * pause).filter(|pause| *pause <= LAST_LOOK);
+                }
+                rung = self.rung() => {
+                    rung.map_err(|source| StoreError::File { path: self.store.state_root().to_owned(), source })?;
+                    look_again = Some(FIRST_LOOK);
+                }
             }
         }
     }

@@ -185,6 +185,12 @@ impl Store {
         by: &str,
         now_ms: i64,
     ) -> Result<Resolved, StoreError> {
+        // One that dies between its answer and its ring must not leave the run waiting: it rings before, too, and the
+        // run looks again for a while.
+        let asked = self.read(|connection| by_id(connection, request_id))?;
+        if asked.resolution.is_none() {
+            self.ring(&asked.approval.session_id);
+        }
         let (session, outcome) = self.write(Durability::Synced, |connection, _| {
             let row = by_id(connection, request_id)?;
             let session = row.approval.session_id.clone();
