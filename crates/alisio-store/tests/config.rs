@@ -41,7 +41,7 @@ impl Place {
     }
 
     fn project(&self) -> PathBuf {
-        self.root().join("work/.alisio/config.json")
+        self.root().join("repo/.alisio/config.json")
     }
 
     fn load_with(&self, explicit: Option<&Path>) -> Result<Loaded, ConfigError> {
@@ -235,7 +235,7 @@ fn lists_add_up_and_records_merge_by_key() {
     );
     let loaded = place.load();
     let config = &loaded.config;
-    let (home, work) = (place.root().join("home"), place.root().join("work/.alisio"));
+    let (home, work) = (place.root().join("home"), place.root().join("repo/.alisio"));
     let text = |path: PathBuf| path.to_str().expect("plain").to_owned();
     assert_eq!(
         config.plugins,
@@ -303,7 +303,7 @@ fn a_placeholder_provider_does_not_hide_a_working_one_unless_the_run_names_a_mod
     assert_eq!(
         place.notices(),
         [
-            "`provider` in `/r/work/.alisio/config.json` was ignored: it names no model, and the user's own file does"
+            "`provider` in `/r/repo/.alisio/config.json` was ignored: it names no model, and the user's own file does"
         ]
     );
     place.env = Env::fixed([("ALISIO_MODEL", "other")]);
